@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass
 from typing import Final, Literal, NamedTuple
 
 
-
 Upsampling = Literal["half_pixel", "align_corners", "asymmetric"]
 OutputFormat = Literal["same", "jpeg", "png", "webp", "avif"]
 Status = Literal["publishing", "done", "duplicate", "skipped", "failed", "retry"]
@@ -91,6 +90,16 @@ class Recipe:
         """Return 16 hex digits that change when any option changes."""
         text = json.dumps(asdict(self), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class WeightsFile:
+    """A style as a worker needs it: where its weights are, and what they must be."""
+
+    style: str
+    path: str
+    sha256: str  # hex, of the whole file
+    upsampling: Upsampling
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,5 +223,3 @@ def printable(path: bytes | str) -> str:
 def absolute(root: str, path: bytes) -> bytes:
     """Return the full path of a photo as bytes."""
     return os.path.join(os.fsencode(root), path)
-
-
