@@ -12,7 +12,6 @@ import os
 from dataclasses import asdict, dataclass
 from typing import Final, Literal, NamedTuple
 
-
 Upsampling = Literal["half_pixel", "align_corners", "asymmetric"]
 OutputFormat = Literal["same", "jpeg", "png", "webp", "avif"]
 Status = Literal["publishing", "done", "duplicate", "skipped", "failed", "retry"]
@@ -62,7 +61,7 @@ class FileStat:
         return cls(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_dev, found.st_mode)
 
     def same_file(self, other: FileStat) -> bool:
-        """Say whether both describe the same unchanged file (within one life of the process: inode and device count)."""
+        """Say whether both describe the same unchanged file, within one life of the process."""
         return (self.size, self.mtime_ns, self.inode, self.device) == (
             other.size,
             other.mtime_ns,
@@ -73,7 +72,7 @@ class FileStat:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Every option that decides the bytes of a picture. Two photos with equal bytes and equal recipes share a picture."""
+    """Every option that decides the bytes of a picture: equal photos under equal recipes share one."""
 
     style: str
     weights_sha256: str

@@ -1,0 +1,1 @@
+"""The wiring: states, the loop, the tick, signals."""

@@ -1,0 +1,1 @@
+"""Giving pictures their names and places, and originals theirs."""

@@ -1,0 +1,1 @@
+"""What to draw next and what was drawn: the backlog, the ledger, the back-off."""
