@@ -1,0 +1,53 @@
+"""How commands reach the configuration, the running service, and the photo that a path on the command line means."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from animed import config
+from animed.records import PhotoKey
+from animed.service import control
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from animed.config import Config, InboxConfig
+
+    # What asks the service: state folder, command, arguments → result; raises NotRunningError when there is none.
+    Ask = Callable[[Path, str, dict[str, Any]], dict[str, Any]]
+
+LEDGER_NAME: Final = "ledger.db"
+
+
+def open_config(config_file: Path | None) -> Config:
+    """Return the configuration of this command line; raises ConfigError."""
+    return config.load(config_file, environ=os.environ, cwd=Path.cwd())
+
+
+def ask_service(state_dir: Path, command: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Ask the service that owns the state folder; raises NotRunningError without one, else what it refuses with."""
+    return control.call(str(state_dir), command, environ=os.environ, **arguments)
+
+
+def full_path(path: Path) -> bytes:
+    """Return the place that a path means: real folders, and the last name as it is, for a photo may be a link."""
+    folder, name = os.path.split(os.path.join(os.getcwdb(), os.fsencode(path)))
+    if name in {b"", b".", b".."}:
+        return os.path.realpath(os.path.join(folder, name))
+    return os.path.join(os.path.realpath(folder), name)
+
+
+def find_photo(path: bytes, inboxes: Iterable[InboxConfig]) -> PhotoKey | None:
+    """Return how the ledger names a full path, or None when it lies below no inbox."""
+    for inbox in inboxes:
+        root = os.path.join(os.path.realpath(os.fsencode(inbox.path)), b"")
+        if path.startswith(root) and path != root:
+            return PhotoKey(inbox.name, path[len(root) :])
+    return None
+
+
+def ledger_path(state_dir: Path) -> str:
+    """Return where the ledger of a state folder is."""
+    return str(state_dir / LEDGER_NAME)

@@ -1,0 +1,127 @@
+"""The part of `animed check` that looks at the machine: the kernel's limits, the styles, the workers, one picture."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+from animed.catalog import Catalog
+from animed.commands.findings import Finding, failure, good, warning
+from animed.commands.output import shown, size
+from animed.commands.places import describe
+from animed.engine import machine as machines
+from animed.engine import plan as plans
+from animed.engine.plan import Precision, Wishes
+from animed.errors import AnimedError, StyleError
+from animed.intake.filesystem import fs_type, inotify_limits, wants_polling
+from animed.intake.rules import Rules
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from animed.config import Config, InboxConfig
+    from animed.engine.machine import Machine
+    from animed.intake.filesystem import InotifyLimits
+
+    # What draws one test picture in a real worker and returns its figures by name.
+    Draw = Callable[[Config], Mapping[str, object]]
+
+_PRECISIONS: Final[dict[str, Precision]] = {"auto": "auto", "float32": "fp32", "bfloat16": "bf16"}
+_MOST_FOLDERS: Final = 100_000  # counting stops here: a check should not walk for minutes
+_SPARE: Final = 2  # other programs of this user watch folders as well: half of the limit counts as free
+
+
+def look_at_inotify(config: Config, limits: InotifyLimits | None = None) -> Iterator[Finding]:
+    """Compare the folders that are to be watched with what the kernel allows this user."""
+    watched = [inbox for inbox in config.inboxes if _is_watched(inbox)]
+    if not watched:
+        return
+    limits = limits or inotify_limits()
+    folders = sum(_count_folders(inbox) for inbox in watched)
+    text = f"{folders} folders to watch, {_known(limits.max_user_watches)} allowed"
+    if limits.max_user_watches is not None and folders * _SPARE > limits.max_user_watches:
+        remedy = f"set the sysctl fs.inotify.max_user_watches to {folders * 4} or more; else they are polled"
+        yield warning("inotify", "", text, remedy)
+    elif limits.max_user_instances is not None and len(watched) * _SPARE > limits.max_user_instances:
+        text = f"{len(watched)} inboxes to watch, {limits.max_user_instances} inotify instances allowed"
+        yield warning("inotify", "", text, "raise the sysctl fs.inotify.max_user_instances; else they are polled")
+    else:
+        yield good("inotify", "", text)
+
+
+def look_at_weights(config: Config) -> Iterator[Finding]:
+    """Compare the weights of every style in use with their card."""
+    catalog = Catalog.read(styles_dir=config.styles_dir)
+    for name in sorted({inbox.style for inbox in config.inboxes}):
+        try:
+            style = catalog.get(name)
+            catalog.verify(style)
+        except StyleError as error:
+            yield failure("weights", name, describe(error), error.remedy, status=error.exit_status)
+        else:
+            yield good("weights", name, f"{shown(str(style.weights))} is what its card says")
+
+
+def look_at_workers(config: Config, machine: Machine | None = None) -> Iterator[Finding]:
+    """Say how many workers there will be, and whether memory has room for them."""
+    machine = machine or machines.read()
+    wishes = wishes_of(config)
+    plan = plans.make(wishes, machine)
+    text = f"{plan.count} with {plan.threads} thread(s) each: {'; '.join(plan.reasons)}"
+    need = plans.worker_memory(wishes, machine) * plan.count
+    if machine.memory is not None and need > machine.memory:
+        remedy = "lower max_edge or workers.count, or free memory"
+        yield warning("workers", "", f"{text}; {size(need)} needed, {size(machine.memory)} available", remedy)
+    elif plan.count * plan.threads > plans.usable_cores(machine):
+        yield warning("workers", "", text, "lower workers.count or workers.threads")
+    else:
+        yield good("workers", "", text)
+
+
+def look_at_picture(config: Config, draw: Draw) -> Finding:
+    """Draw one test picture as the service would."""
+    try:
+        figures = draw(config)
+    except AnimedError as error:
+        return failure("picture", "", describe(error), error.remedy, status=error.exit_status)
+    return good("picture", "", ", ".join(f"{name} {_plain(value)}" for name, value in figures.items()))
+
+
+def wishes_of(config: Config) -> Wishes:
+    """Return what the configuration asks of the workers."""
+    workers = config.workers
+    return Wishes(
+        count=workers.count or "auto",
+        threads=workers.threads or "auto",
+        precision=_PRECISIONS[workers.precision],
+        max_edge=max(inbox.max_edge for inbox in config.inboxes),
+        max_memory=workers.max_memory or "auto",
+    )
+
+
+def _is_watched(inbox: InboxConfig) -> bool:
+    """Say whether the kernel is asked to report changes of this inbox."""
+    return inbox.watch in {"native", "both"} or (inbox.watch == "auto" and not wants_polling(fs_type(str(inbox.path))))
+
+
+def _count_folders(inbox: InboxConfig) -> int:
+    """Count the folders that would be watched: those that no rule leaves out."""
+    rules = Rules(extensions=inbox.extensions, ignore=inbox.ignore, max_depth=inbox.max_depth if inbox.recursive else 0)
+    root = os.fsencode(inbox.path)
+    count = 0
+    for folder, names, _ in os.walk(root):
+        count += 1
+        if count >= _MOST_FOLDERS:
+            break
+        below = os.path.relpath(folder, root)
+        paths = {name: os.path.normpath(os.path.join(below, name)) for name in names}
+        names[:] = [name for name in names if rules.judge(paths[name], is_dir=True) is None]
+    return count
+
+
+def _known(limit: int | None) -> str:
+    return "an unknown number" if limit is None else str(limit)
+
+
+def _plain(value: object) -> str:
+    return f"{value:.2f}" if isinstance(value, float) else shown(str(value))

@@ -1,0 +1,102 @@
+"""Folders that must not share files: an overlap would feed pictures back in, or let one rule undo another.
+
+Folders are compared by their real paths, and by the identity of what exists, so that neither a symbolic link nor a
+second mount of the same folder hides an overlap.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from animed.config.problems import Loc, Told, dotted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from animed.config.inbox import InboxConfig
+
+_SHARED: Final = frozenset({"output", "processed_dir", "failed_dir"})
+Identity = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A folder with its role, where it really is, and the (device, inode) of it and of each folder above it."""
+
+    loc: Loc
+    path: Path
+    real: Path
+    identity: Identity | None
+    above: frozenset[Identity]
+
+    @classmethod
+    def find(cls, loc: Loc, path: Path) -> Place:
+        """Ask the file system about a folder, which need not exist."""
+        real = Path(os.path.realpath(path))
+        found = [_identity(folder) for folder in (real, *real.parents)]
+        return cls(loc, path, real, found[0], frozenset(one for one in found[1:] if one))
+
+    def same(self, other: Place) -> bool:
+        """Say whether both are one folder."""
+        return self.real == other.real or (self.identity is not None and self.identity == other.identity)
+
+    def inside(self, other: Place) -> bool:
+        """Say whether this folder lies somewhere below the other one."""
+        return other.real in self.real.parents or (other.identity is not None and other.identity in self.above)
+
+
+def overlaps(
+    inboxes: Iterable[tuple[Loc, InboxConfig]],
+    state_dir: Path | None,
+    *,
+    find: Callable[[Loc, Path], Place] = Place.find,
+) -> list[Told]:
+    """Compare every folder that is used with every other one; only equal roles may share one folder."""
+    places = [find(loc, path) for at, inbox in inboxes for loc, path in _used(at, inbox)]
+    if state_dir is not None:
+        places.append(find(("state_dir",), state_dir))
+    return [told for one, other in itertools.combinations(places, 2) for told in _compare(one, other)]
+
+
+def _used(at: Loc, inbox: InboxConfig) -> Iterator[tuple[Loc, Path]]:
+    """Yield the folders that an inbox works with."""
+    yield (*at, "path"), inbox.path
+    yield (*at, "output"), inbox.output
+    if inbox.originals == "move":
+        yield (*at, "processed_dir"), inbox.processed_dir
+    if inbox.failed != "leave":
+        yield (*at, "failed_dir"), inbox.failed_dir
+
+
+def _compare(one: Place, other: Place) -> Iterator[Told]:
+    """Yield the overlap of two folders, if there is one."""
+    if one.same(other):
+        if one.loc[-1] == other.loc[-1] and one.loc[-1] in _SHARED:
+            return
+        relation = "is the same folder as"
+    elif other.inside(one):
+        relation = "lies inside"
+    elif one.inside(other):
+        relation = "contains"
+    else:
+        return
+    got = f"{_shown(other)}, which {relation} {dotted(one.loc)} {_shown(one)}"
+    yield other.loc, got, "folders that do not overlap", "animed must never read what it writes"
+
+
+def _shown(place: Place) -> str:
+    """Write a folder, with its real path where that is another one."""
+    return str(place.path) if place.path == place.real else f"{place.path} (really {place.real})"
+
+
+def _identity(path: Path) -> Identity | None:
+    """Return (device, inode), or None if the folder cannot be asked."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None  # It is not there (yet), so no other path can lead to it.
+    return found.st_dev, found.st_ino

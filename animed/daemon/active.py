@@ -1,0 +1,72 @@
+"""A photo on its way: what the main loop knows of it between its settling and its outcome."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from animed.records import Batch, Job, Picture, Staged
+    from animed.schedule.identity import CheckContent
+
+
+class Phase(StrEnum):
+    """Where a photo stands."""
+
+    QUEUED = "queued"  # in the backlog
+    READING = "reading"  # its content is being read and digested by the inbox's I/O thread
+    WAITING = "waiting"  # the same content is being drawn already
+    READY = "ready"  # read, and next for a worker
+    RUNNING = "running"  # in a worker
+    PLACING = "placing"  # its picture is being given its name
+
+
+@dataclass(slots=True)
+class Active:
+    """One photo on its way. Only the main thread reads and writes it."""
+
+    job: Job
+    phase: Phase = Phase.QUEUED
+    batch: int = 0
+    batch_size: int = 0
+    sent_at: float = 0.0  # when a worker was given it
+    worker: int = 0  # pid
+    picture: Picture | None = None
+    fd: int | None = None  # the unnamed staged file, while this process holds it
+    staged: Staged | None = None  # what the staged file is
+    ext: str = ""  # of the picture
+    name: bytes = b""  # the final name, below the output
+    claimed: bool = False  # the ledger has that name for this photo
+    output: bytes = b""  # the final name, absolute
+    check: CheckContent | None = None  # the content that has its outcome, when only the stat is new
+    of: bytes = b""  # the picture that this one repeats
+    names: int = 0  # candidates for the output's name that were taken
+
+    def drop_stage(self) -> None:
+        """Close the unnamed staged file, which makes it vanish."""
+        if self.fd is not None:
+            os.close(self.fd)
+            self.fd = None
+
+
+@dataclass(slots=True)
+class BatchTally:
+    """How the photos of one batch ended; the batch is logged when the last one has."""
+
+    number: int
+    size: int
+    began_at: float
+    inbox: str
+    ended: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, batch: Batch, now: float) -> BatchTally:
+        """Start a tally."""
+        return cls(batch.number, len(batch.jobs), now, batch.jobs[0].key.inbox)
+
+    def count(self, status: str) -> bool:
+        """Count one outcome, and say whether it was the last."""
+        self.ended[status] = self.ended.get(status, 0) + 1
+        return sum(self.ended.values()) >= self.size

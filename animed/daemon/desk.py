@@ -1,0 +1,62 @@
+"""What the steps of a photo's way share: where photos stand, the ledger, the journal, the log."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from animed.daemon.active import Active, BatchTally
+    from animed.daemon.inbox import Inbox
+    from animed.daemon.journal import Journal
+    from animed.daemon.report import Reporter
+    from animed.records import PhotoKey
+    from animed.schedule.ledger import Ledger
+    from animed.schedule.retry import RetryPolicy
+
+
+@dataclass(slots=True)
+class Desk:
+    """Shared by the steps; only the main thread touches it."""
+
+    ledger: Ledger
+    journal: Journal
+    reporter: Reporter
+    inboxes: Mapping[str, Inbox]
+    policies: Mapping[str, RetryPolicy]  # by inbox
+    wall: Callable[[], float]  # wall-clock seconds, for the ledger
+    actives: dict[PhotoKey, Active] = field(default_factory=dict)
+    batches: dict[int, BatchTally] = field(default_factory=dict)
+    left: deque[PhotoKey] = field(default_factory=deque)  # photos that have ended since the last turn of the loop
+    draining: bool = False  # the service is stopping: nothing new is begun
+    relook: set[PhotoKey] = field(default_factory=set)  # changed while on their way: to be looked at again afterwards
+
+    def inbox_of(self, key: PhotoKey) -> Inbox:
+        """Return the inbox that a photo lies in."""
+        return self.inboxes[key.inbox]
+
+    def leave(self, active: Active, how: str, now: float) -> None:
+        """Let a photo go: count it in its batch, and look at it again if it changed meanwhile."""
+        key = active.job.key
+        active.drop_stage()
+        self.actives.pop(key, None)
+        self.left.append(key)
+        tally = self.batches.get(active.batch)
+        if tally is not None and tally.count(how):
+            del self.batches[active.batch]
+            self.reporter.batch(tally, now)
+        self.look_again(key, now)
+
+    def look_again(self, key: PhotoKey, now: float) -> None:
+        """Send a photo that changed while it was in someone's hands through the settling again."""
+        if key in self.relook:
+            self.relook.discard(key)
+            self.inbox_of(key).hint(key.path, now)
+
+    def count(self, inbox: str, phases: Iterable[str]) -> int:
+        """Count an inbox's photos in these phases."""
+        wanted = frozenset(phases)
+        return sum(a.phase in wanted for key, a in self.actives.items() if key.inbox == inbox)

@@ -1,0 +1,111 @@
+"""What becomes of a fault: a photo's costs a try, a place's suspends the place, a dead worker's makes suspects."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from animed.daemon.active import Active, Phase
+from animed.daemon.requests import VANISHED
+from animed.records import Failure, Reason
+from animed.schedule.retry import GiveUp, Retry, RetryQueue, decide
+
+if TYPE_CHECKING:
+    from animed.daemon.desk import Desk
+    from animed.daemon.originals import Originals
+    from animed.engine.events import WorkerDied
+    from animed.records import Job, PlaceFault
+    from animed.schedule.batcher import Batcher
+
+
+class Faults:
+    """Decides between another try, patience and giving up."""
+
+    def __init__(self, desk: Desk, batcher: Batcher, originals: Originals) -> None:
+        self._desk = desk
+        self._batcher = batcher
+        self._originals = originals
+        self.retries = RetryQueue()
+
+    def failed(self, active: Active, failure: Failure, now: float) -> None:
+        """Sort out a fault of one photo."""
+        job = active.job
+        if failure.reason == VANISHED:
+            self._desk.reporter.note("file.vanished", job.key)
+            self._desk.leave(active, VANISHED, now)
+            return
+        policy = self._desk.policies[job.key.inbox]
+        verdict = decide(failure.reason, policy, attempt=job.attempt, crashes=job.crashes, alone=job.alone)
+        if isinstance(verdict, Retry):
+            self._retry(active, failure, verdict, now)
+        else:
+            self._give_up(active, failure, verdict, now)
+
+    def place_fault(self, active: Active, fault: PlaceFault, now: float) -> None:
+        """Suspend the place, and let the photo wait without costing it a try."""
+        self._desk.inbox_of(active.job.key).suspend(fault.role, fault.code, fault.path, fault.detail, now=now)
+        self.put_back(active, now)
+
+    def put_back(self, active: Active, now: float) -> None:
+        """Return a photo to the backlog as it was; it leaves the batch it was in."""
+        job = active.job
+        self._desk.leave(active, "returned", now)
+        if not self._desk.draining:
+            self.requeue(job, now)
+
+    def died(self, event: WorkerDied, now: float) -> None:
+        """Rerun each photo of a dead worker alone; one that kills a worker alone uses up its crash attempts."""
+        reason = Reason.TIMEOUT if event.cause == "timeout" else f"{Reason.WORKER_CRASHED}:{event.cause}"
+        for job in event.suspects:
+            active = self._desk.actives[job.key]
+            if self._desk.inbox_of(job.key).state == "unavailable":
+                # The share hung, and the worker with it: no photo is to blame for that.
+                self.put_back(active, now)
+            else:
+                self.failed(active, Failure(reason, event.hint), now)
+
+    def requeue(self, job: Job, now: float) -> None:
+        """Put a job into the backlog again; when that is full, the inbox is scanned again later."""
+        inbox = self._desk.inbox_of(job.key)
+        if self._batcher.add(job, now):
+            inbox.begin(job)
+        else:
+            inbox.dirty = True
+
+    def _retry(self, active: Active, failure: Failure, verdict: Retry, now: float) -> None:
+        job = active.job
+        due = now + verdict.after_s
+        write = partial(
+            self._desk.ledger.retrying, job.key, job.stat, sha256=job.sha256, recipe=job.recipe.digest,
+            style=job.recipe.style, reason=failure.reason, detail=failure.detail, attempts=verdict.attempt - 1,
+            crashes=verdict.crashes, next_try=self._desk.wall() + verdict.after_s, now=self._desk.wall(),
+        )  # fmt: skip
+
+        def then() -> None:
+            self._desk.reporter.note(
+                "file.retry", job.key, reason=failure.reason, detail=failure.detail, attempt=job.attempt,
+                after_s=round(verdict.after_s, 1), alone=verdict.alone,
+            )  # fmt: skip
+            self.retries.add(verdict.job(job), due)
+
+        self._desk.leave(active, "retry", now)
+        self._desk.journal.commit(write, then, now)
+
+    def _give_up(self, active: Active, failure: Failure, verdict: GiveUp, now: float) -> None:
+        """Record the photo as failed, and put it where failed photos go."""
+        job = active.job
+        active.phase = Phase.PLACING
+        pending = self._originals.after_failure(active, failure, verdict.attempts)
+        write = partial(
+            self._desk.ledger.fail, job.key, job.stat, sha256=job.sha256, recipe=job.recipe.digest,
+            style=job.recipe.style, reason=failure.reason, detail=failure.detail, attempts=verdict.attempts,
+            crashes=verdict.crashes, now=self._desk.wall(), original_pending=pending,
+        )  # fmt: skip
+
+        def then() -> None:
+            self._desk.reporter.failed(active, failure.reason, failure.detail, now)
+            self._desk.leave(active, "failed", now)
+            if pending is not None:
+                self._originals.put_away(job.key)
+
+        self._desk.journal.commit(write, then, now)

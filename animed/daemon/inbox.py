@@ -1,0 +1,306 @@
+"""One inbox as the main loop sees it: its health, its watch, its scans, and what is settling in it.
+
+It blocks nowhere: what touches a file system is asked of its I/O thread. What it finds goes to a sink, downstream.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import TYPE_CHECKING, Final
+
+from animed.daemon.health import Health, ScanClock, Trouble
+from animed.daemon.requests import OpenOutput, OpenRoot, RootFound, Scan, ScanEnded, StartWatch, StatPaths, StopWatch
+from animed.daemon.settling import Settling
+from animed.daemon.watching import Watching
+from animed.errors import AnimedError, PlaceError
+from animed.intake.scan import Found, Ignored, Scanner, Unreadable
+from animed.intake.watch import WatchLimitError
+from animed.records import PhotoKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from structlog.typing import FilteringBoundLogger
+
+    from animed.config import InboxConfig
+    from animed.daemon.health import State
+    from animed.daemon.iothread import Answer, IoThread, Request, Slices
+    from animed.daemon.requests import Delivery
+    from animed.daemon.sink import Sink
+    from animed.intake.rules import Rules
+    from animed.intake.watch import Hint
+    from animed.records import FileStat, PlaceRole, Recipe, Stage
+
+SILENCE_S: Final = 30.0  # a file system that has not answered one call for so long hangs
+IDENTITY_S: Final = 30.0  # seconds between two looks at whether the root is still the same folder
+_QUIET_RULES: Final = ("builtin:", "hidden", "conflict-copy")
+
+
+class Inbox:
+    """The main loop's side of an inbox."""
+
+    def __init__(
+        self,
+        config: InboxConfig,
+        *,
+        recipe: Recipe,
+        delivery: Delivery,
+        rules: Rules,
+        thread: IoThread,
+        hints: Callable[[Hint], None],
+        log: FilteringBoundLogger,
+        min_free: int,
+        impatient: bool = False,
+    ) -> None:
+        self.config = config
+        self.name = config.name
+        self.root = os.fspath(config.path)
+        self.output = os.fspath(config.output)
+        self.recipe = recipe
+        self.delivery = delivery
+        self.health = Health()
+        self.settling = Settling(config, rules, impatient=impatient)
+        self.watching = Watching(config, rules, hints)
+        self.scans = ScanClock(0.0)
+        self.dirty = False  # photos did not fit into the backlog: to be scanned again when there is room
+        self.sweep: tuple[str, ...] = (self.output,)
+        self.opened = False  # the root has been looked at, for better or worse
+        self.output_opened = False
+        self._scanner = Scanner(self.root, rules, require_marker=config.require_marker)
+        self._thread = thread
+        self._log = log.bind(inbox=self.name)
+        self._min_free = min_free
+        self._identity: tuple[int, int] | None = None
+        self._identity_at = 0.0
+        self._opening = False
+        self.scanned = False  # a scan of the whole inbox has ended
+        self._impatient = impatient
+
+    @property
+    def stage(self) -> Stage:
+        """Return where pictures are staged."""
+        return self.delivery.stage
+
+    @property
+    def state(self) -> State:
+        """Return the state as `status` shows it."""
+        return self.health.state
+
+    def start(self) -> None:
+        """Look at the root and the output; everything else follows from the answers."""
+        self._thread.start()
+        self._open_root()
+        self.ask(OpenOutput(self.delivery, self.sweep))
+
+    def ask(self, request: Request | Slices) -> None:
+        """Ask something of the I/O thread; the answer comes through the mailbox."""
+        self._thread.submit(request)
+
+    def stop(self) -> None:
+        """Stop watching and scanning; what is being placed goes on."""
+        if (watch := self.watching.drop()) is not None:
+            self.ask(StopWatch(watch))
+
+    def end(self) -> None:
+        """Let the I/O thread end when it is through."""
+        self._thread.stop()
+
+    def join(self, timeout: float) -> bool:
+        """Wait for the I/O thread's end."""
+        return self._thread.join(timeout)
+
+    # Time.
+
+    def tick(self, now: float) -> None:
+        """Do what is due."""
+        if self._thread.silent_for(now) > SILENCE_S:
+            self.suspend("inbox", errno.ETIMEDOUT, self.root, "the file system does not answer", now=now)
+            return
+        for role in self.health.due(now):
+            self._probe(role, now)
+        if self.state != "unavailable" and self.opened:
+            self._tick_watch(now)
+            self._tick_scan(now)
+            if (request := self.settling.due(now)) is not None:
+                self.ask(request)
+
+    def next_deadline(self, now: float) -> float | None:
+        """Return when `tick` is to be called next."""
+        dues = [self.health.next_due()]
+        if (silent := self._thread.silent_for(now)) > 0:
+            dues.append(now + max(0.1, SILENCE_S - silent))
+        elif self.state != "unavailable" and self.opened:
+            dues += [self.settling.next_due(), self.scans.next_due(), self.watching.next_check()]
+            dues.append(self._identity_at if self.watching.live else None)
+        return min((due for due in dues if due is not None), default=None)
+
+    def _tick_watch(self, now: float) -> None:
+        if (dead := self.watching.fault(now)) is not None:
+            self._log.warning("inbox.degraded", detail=dead, what="watch")
+            self._identity = None
+            self._open_root()
+        elif self.watching.live and now >= self._identity_at:
+            self._identity_at = now + IDENTITY_S
+            self._open_root()
+
+    def _tick_scan(self, now: float) -> None:
+        due = self.scans.next_due()
+        if due is not None and due <= now:
+            self.scans.begin()
+            self.dirty = False
+            self.ask(Scan(self._scanner))
+
+    # What others say.
+
+    def hint(self, path: bytes, now: float, stat: FileStat | None = None) -> None:
+        """Look at a path once it is quiet."""
+        self.settling.hint(path, now, stat)
+
+    def hinted(self, hint: Hint, sink: Sink, now: float) -> None:
+        """Follow up a hint of the watch."""
+        if hint.kind == "everything":
+            self._log.warning("watch.overflow", detail="the kernel dropped events; the inbox is scanned")
+            self.scans.wanted = True
+        elif hint.kind == "folder" and not hint.path:
+            self._open_root()
+        elif hint.kind == "folder":
+            self.ask(Scan(self._scanner, hint.path))
+        elif (rule := self.settling.judge(hint.path)) is None:
+            self.hint(hint.path, now)
+        elif not rule.startswith(_QUIET_RULES):
+            # What else is ignored may be a temporary file; what stays is told by the next scan.
+            sink.ignored(PhotoKey(self.name, hint.path), rule)
+
+    def suspend(self, role: PlaceRole, code: int, path: str, detail: str, *, now: float) -> None:
+        """Suspend a place until a probe finds it well."""
+        trouble = Trouble(code, path, detail)
+        if not self.health.fault(role, trouble, now):
+            return
+        fields = {"role": role, "detail": detail, "error": errno.errorcode.get(code, str(code)), "place": path}
+        if role == "inbox":
+            self._log.warning("inbox.unavailable", **fields)
+        elif trouble.full:
+            self._log.warning("disk.low", **fields)
+        else:
+            self._log.warning("inbox.degraded", **fields)
+
+    def is_short(self, free_bytes: int, now: float) -> bool:
+        """Say whether the output's file system has less free than it must keep, and suspend it then."""
+        if free_bytes >= self._min_free:
+            return False
+        detail = f"{free_bytes} bytes are free, limits.min_free keeps {self._min_free}"
+        self.suspend("output", errno.ENOSPC, self.output, detail, now=now)
+        return True
+
+    # Answers.
+
+    def answered(self, answer: Answer, sink: Sink, now: float) -> bool:
+        """Take an answer; False when it is not about the inbox itself but about one of its photos."""
+        match answer.request:
+            case OpenRoot():
+                self._root_answered(answer.result, sink, now)
+            case OpenOutput():
+                self._output_answered(answer.result, sink, now)
+            case StartWatch() as request:
+                self._watch_answered(request, answer.result, now)
+            case Scan() as request:
+                self._scan_answered(request, answer.result, sink, now)
+            case StatPaths() as request:
+                self._fault(answer.result, now)
+                self.settling.answered(request, answer.result, sink, now)
+            case StopWatch():
+                pass
+            case _:
+                return False
+        return True
+
+    def _fault(self, result: object, now: float) -> bool:
+        """Suspend the place that an answer is a fault of; say whether it is one."""
+        if isinstance(result, PlaceError):
+            self.suspend(result.role, result.code, result.path, result.detail, now=now)
+        elif isinstance(result, AnimedError):
+            self.suspend("output", errno.EACCES, self.output, str(result), now=now)
+        return isinstance(result, AnimedError)
+
+    def _root_answered(self, result: object, sink: Sink, now: float) -> None:
+        """Take what the root is; a root that came, came back or was replaced is watched and scanned anew."""
+        self._opening, first, self.opened = False, not self.opened, True
+        if self._fault(result, now) or not isinstance(result, RootFound):
+            return
+        trouble = self.health.well("inbox")
+        if first or trouble or result.identity != self._identity:
+            self._identity, self._identity_at = result.identity, now + IDENTITY_S
+            self._watch(result, now)
+            self._log.info("inbox.recovered" if trouble else "inbox.ready", fs=result.fs, watch=self.watching.mode)
+            self._came_up(sink, now)
+
+    def _watch(self, found: RootFound, now: float) -> None:
+        """Watch first, then scan: what comes in between is found by the one or the other."""
+        if self.watching.wants_events(found):
+            old, new = self.watching.renew()
+            if old is not None:
+                self.ask(StopWatch(old))
+            self.ask(StartWatch(new))
+        else:
+            self._scan_soon()
+
+    def _watch_answered(self, request: StartWatch, result: object, now: float) -> None:
+        if isinstance(result, WatchLimitError):
+            self.watching.limited = True
+            self._log.warning("watch.fallback", to="poll", detail=str(result))
+        elif self._fault(result, now) or not self.watching.started(request.watch, now):
+            return
+        self._scan_soon()
+
+    def _scan_soon(self) -> None:
+        self.scans.interval = 0.0 if self._impatient else self.watching.interval
+        self.scans.wanted = True
+
+    def _output_answered(self, result: object, sink: Sink, now: float) -> None:
+        """Take what the output is; once it takes writes, what was left open is resolved."""
+        self.output_opened = True
+        if self._fault(result, now) or not isinstance(result, int) or self.is_short(result, now):
+            return
+        self.sweep = ()
+        trouble = self.health.well("output")
+        if trouble is not None:
+            self._log.info("disk.recovered" if trouble.full else "inbox.recovered", role="output")
+        self._came_up(sink, now)
+
+    def _came_up(self, sink: Sink, now: float) -> None:
+        if self.health.draws and self.opened and self.output_opened:
+            sink.up(self, now)
+
+    def _scan_answered(self, request: Scan, result: object, sink: Sink, now: float) -> None:
+        if isinstance(result, ScanEnded):
+            if not request.below:
+                self.scans.end(result.cpu_s, now)
+                self.scanned = True
+        elif self._fault(result, now):
+            self.scans.end(0.0, now)
+        elif isinstance(result, tuple):
+            for entry in result:
+                if isinstance(entry, Ignored):
+                    sink.ignored(PhotoKey(self.name, entry.path), entry.rule)
+                elif isinstance(entry, Unreadable):
+                    rule = f"unreadable:{errno.errorcode.get(entry.code, entry.code)}"
+                    sink.ignored(PhotoKey(self.name, entry.path), rule)
+            sink.found(self, [entry for entry in result if isinstance(entry, Found)], now)
+
+    # Probes.
+
+    def _open_root(self) -> None:
+        if not self._opening:
+            self._opening = True
+            self.ask(OpenRoot(self.root, self.config.require_marker))
+
+    def _probe(self, role: PlaceRole, now: float) -> None:
+        """Look whether a suspended place is well again."""
+        self.health.troubles[role].backoff.fault(now)
+        if role == "inbox":
+            self._open_root()
+        elif role == "output":
+            self.ask(OpenOutput(self.delivery, self.sweep))
+        else:
+            self._put_away_again(role)

@@ -1,0 +1,78 @@
+"""What is still owed to an original: written into the ledger with the outcome, done by the I/O thread, then crossed off.
+
+A crash in between loses nothing: what is owed stands in the ledger, and doing it again goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+from animed import __version__
+from animed.daemon.owed import Owed
+from animed.daemon.requests import PutAway
+from animed.delivery.originals import Disposed, Kept, private_name
+from animed.delivery.quarantine import FailureRecord, Quarantined
+from animed.errors import AnimedError, PlaceError
+
+if TYPE_CHECKING:
+    from animed.daemon.active import Active
+    from animed.daemon.desk import Desk
+    from animed.daemon.inbox import Inbox
+    from animed.records import Failure, FileStat, PhotoKey
+    from animed.schedule.rows import Row
+
+
+class Originals:
+    """Moves, deletes and sets aside originals, when and where the configuration asks for it."""
+
+    def __init__(self, desk: Desk, instance: str) -> None:
+        self._desk = desk
+        self._instance = instance
+
+    def after_success(self, key: PhotoKey, stat: FileStat) -> str | None:
+        """Return what is owed to the original of a finished picture, as the ledger keeps it; None for nothing."""
+        config = self._desk.inbox_of(key).config
+        if config.originals == "keep":
+            return None
+        return Owed(config.originals, stat, os.fspath(config.processed_dir)).text()
+
+    def after_failure(self, active: Active, failure: Failure, attempts: int) -> str | None:
+        """Return what is owed to a photo that failed; None for nothing."""
+        config = self._desk.inbox_of(active.job.key).config
+        if config.failed == "leave":
+            return None
+        time = datetime.fromtimestamp(self._desk.wall(), UTC).isoformat(timespec="seconds")
+        record = FailureRecord(failure.reason, failure.detail, config.name, attempts, time, __version__)
+        what = "failed-move" if config.failed == "move" else "failed-copy"
+        return Owed(what, active.job.stat, os.fspath(config.failed_dir), record).text()
+
+    def put_away(self, key: PhotoKey) -> None:
+        """Begin what is owed to an original."""
+        row = self._desk.ledger.get(key)
+        if row is not None and row.original_pending is not None:
+            self._begin(row)
+
+    def resume(self, inbox: Inbox) -> None:
+        """Begin all that is owed to the originals of an inbox."""
+        for row in self._desk.ledger.original_waiting(inbox.name):
+            if row.key not in self._desk.actives:
+                self._begin(row)
+
+    def _begin(self, row: Row) -> None:
+        inbox = self._desk.inbox_of(row.key)
+        owed = Owed.of(row.original_pending or "")
+        inbox.ask(PutAway(row.key, inbox.root, owed, private_name(self._instance, row.key.path)))
+
+    def put_away_ended(self, request: PutAway, result: Disposed | Quarantined | Kept | AnimedError, now: float) -> None:
+        """Cross off what was done, or what cannot be; a place that fails is asked again when it is well."""
+        if isinstance(result, PlaceError):
+            self._desk.inbox_of(request.key).suspend(result.role, result.code, result.path, result.detail, now=now)
+            return
+        if isinstance(result, Kept | AnimedError):
+            why = result.why if isinstance(result, Kept) else str(result)
+            self._desk.reporter.original_kept(request.key, why)
+        write = partial(self._desk.ledger.original_done, request.key)
+        self._desk.journal.commit(write, partial(self._desk.look_again, request.key, now), now)

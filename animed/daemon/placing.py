@@ -1,0 +1,236 @@
+"""From a finished picture to its outcome: its name, the two commits, equal photos, and what a crash left open."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from functools import partial
+from typing import TYPE_CHECKING
+
+from animed.daemon.active import Phase
+from animed.daemon.requests import Discard, Place, Resolve, Resolved, StageCopy
+from animed.delivery.naming import candidates
+from animed.delivery.publish import Placed, Taken
+from animed.errors import AnimedError, PhotoError, PlaceError
+from animed.records import Failure, PlaceFault, Reason
+from animed.schedule.ledger import OutputTakenError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from animed.daemon.active import Active
+    from animed.daemon.desk import Desk
+    from animed.daemon.faults import Faults
+    from animed.daemon.inbox import Inbox
+    from animed.daemon.originals import Originals
+    from animed.records import FileStat, Picture, Staged
+    from animed.schedule.rows import Row
+
+
+class Placing:
+    """Gives pictures their final names. Two commits make one outcome: the claim of the name, and the outcome."""
+
+    def __init__(self, desk: Desk, faults: Faults, originals: Originals) -> None:
+        self._desk = desk
+        self._faults = faults
+        self._originals = originals
+
+    # A new picture.
+
+    def place(self, active: Active, picture: Picture, now: float) -> None:
+        """Give a picture that a worker has staged its name."""
+        active.picture, active.staged, active.ext = picture, picture.staged, picture.ext
+        self._claim(active, now)
+
+    def skip(self, active: Active, cause: str, now: float) -> None:
+        """Record a photo that a policy leaves out."""
+        job = active.job
+        active.phase = Phase.PLACING
+        write = partial(
+            self._desk.ledger.skip, job.key, job.stat, sha256=job.sha256, recipe=job.recipe.digest,
+            style=job.recipe.style, cause=cause, now=self._desk.wall(),
+        )  # fmt: skip
+
+        def then() -> None:
+            self._desk.reporter.skipped(active, cause, now)
+            self._desk.leave(active, "skipped", now)
+
+        self._desk.journal.commit(write, then, now)
+
+    def _claim(self, active: Active, now: float) -> None:
+        """Make the first commit: the name and what the staged file is, before the name is taken."""
+        job, inbox = active.job, self._desk.inbox_of(active.job.key)
+        active.phase, active.name = Phase.PLACING, self._next_name(active)
+        active.output = os.path.join(os.fsencode(inbox.output), active.name)
+        assert active.staged is not None
+        claim = partial(
+            self._desk.ledger.publish, job.key, stat=job.stat, sha256=job.sha256, recipe=job.recipe.digest,
+            style=job.recipe.style, output=active.output, staged=active.staged, folder=inbox.stage.folder,
+            attempts=job.attempt, now=self._desk.wall(),
+        )  # fmt: skip
+        self._desk.journal.commit(partial(_claimed, active, claim), partial(self._ask, active, now), now)
+
+    def _next_name(self, active: Active) -> bytes:
+        """Return the best name that no other photo has claimed and that was not found taken."""
+        job, inbox = active.job, self._desk.inbox_of(active.job.key)
+        config = inbox.config
+        names = candidates(
+            job.key.path, template=config.output_name, style=config.style, ext=active.ext, layout=config.layout
+        )
+        for name in itertools.islice(names, active.names, None):
+            active.names += 1
+            owner = self._desk.ledger.output_owner(os.path.join(os.fsencode(inbox.output), name))
+            if owner in {None, job.key}:
+                return name
+        raise AssertionError("candidates never end")
+
+    def _ask(self, active: Active, now: float) -> None:
+        if not active.claimed:
+            self._claim(active, now)
+            return
+        inbox = self._desk.inbox_of(active.job.key)
+        assert active.staged is not None
+        overwrite = inbox.config.on_conflict == "overwrite"
+        inbox.ask(Place(active.job.key, active.staged, active.fd, active.name, inbox.delivery, overwrite=overwrite))
+
+    def placed(self, request: Place, result: Placed | Taken | AnimedError, now: float) -> None:
+        """Go on with a picture that has its name, or has not."""
+        active = self._desk.actives[request.key]
+        match result:
+            case Placed(notes=notes):
+                self._finish(active, notes, now)
+            case Taken():
+                self._taken(active, now)
+            case PlaceError():
+                # Whether the name was taken before the fault is found out when the place answers again.
+                self._desk.inbox_of(request.key).suspend(
+                    result.role, result.code, result.path, result.detail, now=now
+                )
+                self._desk.leave(active, "returned", now)
+            case _:
+                self._refused(active, result, now)
+
+    def _finish(self, active: Active, notes: tuple[str, ...], now: float) -> None:
+        """Make the second commit, then say so, then see to the original."""
+        key = active.job.key
+        status = "duplicate" if active.of else "done"
+        pending = self._originals.after_success(key, active.job.stat)
+        write = partial(
+            self._desk.ledger.finish, key, status=status, original_pending=pending, now=self._desk.wall()
+        )
+
+        def then() -> None:
+            report = self._desk.reporter
+            (report.duplicate if active.of else report.done)(active, now)
+            report.place_notes(key.inbox, notes)
+            self._drop_stage(active)
+            self._desk.leave(active, status, now)
+            if pending is not None:
+                self._originals.put_away(key)
+
+        self._desk.journal.commit(write, then, now)
+
+    def _taken(self, active: Active, now: float) -> None:
+        policy = self._desk.inbox_of(active.job.key).config.on_conflict
+        if policy in {"suffix", "overwrite"}:
+            self._claim(active, now)
+            return
+        self._drop_stage(active)
+
+        def then() -> None:
+            if policy == "skip":
+                self.skip(active, "the picture's name is taken", now)
+            else:
+                self._faults.failed(active, Failure(Reason.CONFLICT, "the picture's name is taken"), now)
+
+        self._unclaim(active, then, now)
+
+    def _refused(self, active: Active, error: AnimedError, now: float) -> None:
+        """Count a picture that cannot have its name as a fault of the photo."""
+        reason = error.reason if isinstance(error, PhotoError) else Reason.OUTPUT_DENIED
+        self._drop_stage(active)
+        failure = Failure(reason, error.title)
+        self._unclaim(active, lambda: self._faults.failed(active, failure, now), now)
+
+    def _unclaim(self, active: Active, then: Callable[[], None], now: float) -> None:
+        write = partial(self._desk.ledger.unpublish, active.job.key, now=self._desk.wall())
+        self._desk.journal.commit(write, then, now)
+
+    def _drop_stage(self, active: Active) -> None:
+        if active.staged is not None and active.staged.name is not None:
+            inbox = self._desk.inbox_of(active.job.key)
+            inbox.ask(Discard(active.staged, inbox.stage))
+        active.staged = None
+        active.drop_stage()
+
+    # A picture that is there already.
+
+    def share(self, active: Active, found: Row) -> bool:
+        """Begin to give a photo its own copy of an equal photo's picture; False when that cannot be."""
+        if found.output is None or found.staged is None:
+            return False
+        inbox = self._desk.inbox_of(active.job.key)
+        active.phase, active.of = Phase.PLACING, found.output
+        active.ext = os.fsdecode(os.path.splitext(found.output)[1])
+        inbox.ask(StageCopy(active.job.key, found.output, found.staged, inbox.stage, active.job.stat.mtime_ns))
+        return True
+
+    def shared(self, request: StageCopy, result: tuple[Staged, int | None] | AnimedError, now: float) -> bool:
+        """Go on with the copy; False when the first picture is gone, so that this photo is to be drawn."""
+        active = self._desk.actives[request.key]
+        if isinstance(result, PlaceError):
+            fault = PlaceFault(result.role, result.code, result.path, result.detail)
+            self._faults.place_fault(active, fault, now)
+        elif isinstance(result, AnimedError):
+            active.of, active.ext = b"", ""
+            return False
+        else:
+            active.staged, active.fd = result
+            self._claim(active, now)
+        return True
+
+    # What a crash, or a place that failed, left open.
+
+    def resolve(self, inbox: Inbox) -> None:
+        """Find out for each claimed name of an inbox whether its picture is there."""
+        for row in self._desk.ledger.publishing(inbox.name):
+            if row.key not in self._desk.actives:
+                inbox.ask(Resolve(row, inbox.root, inbox.output))
+
+    def resolved(self, request: Resolve, result: Resolved | AnimedError, now: float) -> None:
+        """Record the outcome of a photo whose picture is there; look again at one whose picture is not."""
+        row = request.row
+        inbox = self._desk.inbox_of(row.key)
+        if isinstance(result, PlaceError):
+            inbox.suspend(result.role, result.code, result.path, result.detail, now=now)
+        elif isinstance(result, Resolved) and result.placed:
+            self._recover(row, result.original, now)
+        else:
+            write = partial(self._desk.ledger.unpublish, row.key, now=self._desk.wall())
+            self._desk.journal.commit(write, partial(inbox.hint, row.key.path, now), now)
+
+    def _recover(self, row: Row, original: FileStat | None, now: float) -> None:
+        """Make the second commit of a photo whose picture got its name before the crash."""
+        same = original is not None and row.same_stat(original)
+        pending = self._originals.after_success(row.key, original) if same and original else None
+                write = partial(
+            self._desk.ledger.finish, row.key, status="done", original_pending=pending, now=self._desk.wall()
+        )
+
+        def then() -> None:
+            self._desk.reporter.recovered(row.key, "done", row.output or b"", row.style)
+            self._desk.look_again(row.key, now)
+            if pending is not None:
+                self._originals.put_away(row.key)
+
+        self._desk.journal.commit(write, then, now)
+
+
+def _claimed(active: Active, claim: Callable[[], object]) -> None:
+    """Claim a name, and note whether that went well: another photo may have been quicker."""
+    try:
+        claim()
+    except OutputTakenError:
+        active.claimed = False
+    else:
+        active.claimed = True

@@ -1,0 +1,121 @@
+"""What the daemon says: one canonical log line an outcome, and the counts behind `status`."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict, deque
+from typing import TYPE_CHECKING, Final
+
+from animed.logs import path_fields
+from animed.records import absolute
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from structlog.typing import FilteringBoundLogger
+
+    from animed.daemon.active import Active, BatchTally
+    from animed.records import PhotoKey
+
+OUTCOMES: Final = ("done", "failed", "duplicate", "skipped", "ignored")
+_REMEMBERED: Final = 20_000  # ignored paths that are not logged again; the oldest are forgotten first
+_RATE_WINDOW_S: Final = 600.0
+_TIMES: Final = ("decode_s", "infer_s", "encode_s")
+_SIZES: Final = ("width", "height", "out_width", "out_height", "bytes_in", "bytes_out")
+
+
+class Reporter:
+    """Logs events about photos and keeps the tallies since the start."""
+
+    def __init__(self, log: FilteringBoundLogger, roots: Mapping[str, str]) -> None:
+        self._log = log
+        self._roots = roots
+        self._ignored: OrderedDict[tuple[str, bytes, str], None] = OrderedDict()
+        self._finished: deque[float] = deque(maxlen=100_000)
+        self.since_start: Counter[str] = Counter(dict.fromkeys(OUTCOMES, 0))
+
+    def path(self, key: PhotoKey) -> dict[str, str]:
+        """Return the fields that name a photo."""
+        return {"inbox": key.inbox, **path_fields(absolute(self._roots[key.inbox], key.path))}
+
+    def note(self, event: str, key: PhotoKey, **fields: object) -> None:
+        """Log an event on a photo's way that is not its outcome."""
+        level = {"file.seen": self._log.debug, "file.waiting": self._log.debug}.get(event, self._log.info)
+        level(event, **self.path(key), **fields)
+
+    def ignored(self, key: PhotoKey, rule: str) -> bool:
+        """Log a path that is never taken, once for each path and rule; say whether it was new."""
+        known = (key.inbox, key.path, rule)
+        if known in self._ignored:
+            return False
+        self._ignored[known] = None
+        if len(self._ignored) > _REMEMBERED:
+            self._ignored.popitem(last=False)
+        self.since_start["ignored"] += 1
+        self._log.info("file.ignored", **self.path(key), rule=rule)
+        return True
+
+    def done(self, active: Active, now: float) -> None:
+        """Log a picture that is durable under its final name."""
+        self._outcome("done", active, now, attempt=active.job.attempt)
+
+    def duplicate(self, active: Active, now: float) -> None:
+        """Log a photo that got its own copy of the picture that the same bytes have already."""
+        self._outcome("duplicate", active, now, **path_fields(active.of, "of"))
+
+    def skipped(self, active: Active, cause: str, now: float) -> None:
+        """Log a photo that a policy left out."""
+        self._outcome("skipped", active, now, cause=cause)
+
+    def failed(self, active: Active, reason: str, detail: str, now: float) -> None:
+        """Log a photo that is given up."""
+        self._outcome("failed", active, now, reason=reason, detail=detail, attempt=active.job.attempt)
+
+    def recovered(self, key: PhotoKey, status: str, output: bytes, style: str) -> None:
+        """Log a photo whose picture was placed, but whose outcome a crash kept from being recorded."""
+        figures = dict.fromkeys((*_SIZES, *_TIMES, "wait_s", "total_s", "batch", "batch_size", "worker", "attempt"))
+        self.since_start[status] += 1
+        self._log.info(
+            f"file.{status}", **self.path(key), **path_fields(output, "output"), style=style, recovered=True, **figures
+        )
+
+    def batch(self, tally: BatchTally, now: float) -> None:
+        """Log a batch whose last photo has its outcome."""
+        seconds = round(now - tally.began_at, 3)
+        self._log.info("batch.done", batch=tally.number, batch_size=tally.size, seconds=seconds, **tally.ended)
+
+    def rate_per_min(self, now: float) -> float:
+        """Return the pictures a minute over the last ten minutes, or since the first of them."""
+        while self._finished and now - self._finished[0] > _RATE_WINDOW_S:
+            self._finished.popleft()
+        if not self._finished:
+            return 0.0
+        return round(60 * len(self._finished) / max(now - self._finished[0], 1.0), 2)
+
+    def _outcome(self, status: str, active: Active, now: float, **fields: object) -> None:
+        self.since_start[status] += 1
+        if status in {"done", "duplicate"}:
+            self._finished.append(now)
+        level = self._log.warning if status == "failed" else self._log.info
+        level(f"file.{status}", **self.path(active.job.key), **_figures(active, now), **fields)
+
+
+def _figures(active: Active, now: float) -> dict[str, object]:
+    """Return the figures of the canonical line; what was never measured is null."""
+    job, picture = active.job, active.picture
+    figures: dict[str, object] = dict.fromkeys((*_SIZES, *_TIMES))
+    if picture is not None:
+        figures = {name: getattr(picture, name) for name in _SIZES}
+        figures |= {name: round(getattr(picture, name), 4) for name in _TIMES}
+    else:
+        figures["bytes_in"] = job.stat.size
+    output = path_fields(active.output, "output") if active.output else {"output": None}
+    return {
+        **output,
+        "style": job.recipe.style,
+        **figures,
+        "wait_s": round(active.sent_at - job.settled_at, 4) if active.sent_at else None,
+        "total_s": round(now - job.settled_at, 4),
+        "batch": active.batch,
+        "batch_size": active.batch_size,
+        "worker": active.worker or None,
+    }

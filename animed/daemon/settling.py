@@ -1,0 +1,92 @@
+"""The paths of one inbox that are not complete yet, and the stats that they wait for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from animed.daemon.requests import StatPaths
+from animed.errors import AnimedError
+from animed.intake.settle import Empty, NotRegular, Settled, Settler, Unsettled, Vanished, Waiting
+from animed.opening import NotRegularError
+from animed.records import FileStat, PhotoKey, Sighting
+
+if TYPE_CHECKING:
+    from animed.config import InboxConfig
+    from animed.daemon.sink import Sink
+    from animed.intake.rules import Rules
+    from animed.intake.settle import Verdict
+
+_AT_ONCE: Final = 256  # paths in one request: placing a picture waits for no more than these
+
+
+class Settling:
+    """Asks for one set of stats at a time, so that a slow share is not asked faster than it answers."""
+
+    def __init__(self, config: InboxConfig, rules: Rules, *, impatient: bool) -> None:
+        self._inbox = config.name
+        self._root = str(config.path)
+        self._rules = rules
+        self._settler = Settler(config.stable_for, config.stable_max, impatient=impatient)
+        self._asked = False
+
+    @property
+    def pending(self) -> int:
+        """Count the paths that are not complete."""
+        return self._settler.pending
+
+    def judge(self, path: bytes) -> str | None:
+        """Return the rule that leaves a file out, or None."""
+        return self._rules.judge(path, is_dir=False)
+
+    def hint(self, path: bytes, now: float, stat: FileStat | None) -> None:
+        """Look at a path once it is quiet."""
+        self._settler.hint(path, now, stat=stat)
+
+    def due(self, now: float) -> StatPaths | None:
+        """Return the request for the stats that are due, unless one is under way."""
+        if self._asked or not (paths := self._settler.due(now, _AT_ONCE)):
+            return None
+        self._asked = True
+        return StatPaths(self._root, tuple(paths))
+
+    def next_due(self) -> float | None:
+        """Return when stats are due; None while some are under way."""
+        return None if self._asked else self._settler.next_due()
+
+    def answered(self, request: StatPaths, result: object, sink: Sink, now: float) -> None:
+        """Take the stats, or the fault of the place that kept them from being taken."""
+        self._asked = False
+        if isinstance(result, AnimedError):
+            for path in request.paths:
+                self._settler.hint(path, now)
+        elif isinstance(result, tuple):
+            for path, seen in result:
+                self._observe(path, seen, sink, now)
+
+    def _observe(self, path: bytes, seen: FileStat | NotRegularError | int | None, sink: Sink, now: float) -> None:
+        if isinstance(seen, NotRegularError):
+            self._settler.discard(path)
+            sink.ignored(PhotoKey(self._inbox, path), seen.kind)
+        elif isinstance(seen, int):
+            self._settler.discard(path)
+            sink.ignored(PhotoKey(self._inbox, path), "unreadable-folder")
+        else:
+            self._tell(self._settler.observe(path, seen, now), sink, now)
+
+    def _tell(self, verdict: Verdict | None, sink: Sink, now: float) -> None:
+        if verdict is None:
+            return
+        key = PhotoKey(self._inbox, verdict.path)
+        match verdict:
+            case Settled(stat=stat):
+                sink.settled(Sighting(key, stat, now), now)
+            case Empty(stat=stat):
+                sink.empty(Sighting(key, stat, now), now)
+            case NotRegular(rule="directory"):
+                pass
+            case NotRegular(rule=rule):
+                sink.ignored(key, rule)
+            case Vanished(seen=True):
+                sink.vanished(key)
+            case Waiting() | Unsettled():
+                sink.waiting(key)

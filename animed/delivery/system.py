@@ -1,0 +1,130 @@
+"""The system calls that delivery makes, one method each, so that tests can watch and break every one of them.
+
+Nothing is decided here: every method is one call and raises the plain OSError.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+_AT_FDCWD: Final = -100
+_RENAME_NOREPLACE: Final = 1
+_FICLONE: Final = 0x40049409  # _IOW(0x94, 9, int), the same on every architecture that Python's wheels are built for
+
+
+class Entry(NamedTuple):
+    """A name in an open folder; with `folder` None the name is an absolute path."""
+
+    folder: int | None  # descriptor
+    name: bytes
+
+
+class System:
+    """The real system calls. Tests pass a subclass that records or fails."""
+
+    def open(self, entry: Entry, flags: int, mode: int = 0o600) -> int:
+        """Open a file or a folder and return its descriptor."""
+        return os.open(entry.name, flags, mode, dir_fd=entry.folder)
+
+    def close(self, descriptor: int) -> None:
+        """Close a descriptor."""
+        os.close(descriptor)
+
+    def read(self, descriptor: int, size: int) -> bytes:
+        """Read at most `size` bytes."""
+        return os.read(descriptor, size)
+
+    def write(self, descriptor: int, data: bytes | memoryview) -> int:
+        """Write, and return how many bytes were taken."""
+        return os.write(descriptor, data)
+
+    def fsync(self, descriptor: int) -> None:
+        """Make a file or a folder durable."""
+        os.fsync(descriptor)
+
+    def fstat(self, descriptor: int) -> os.stat_result:
+        """Return what an open file is."""
+        return os.fstat(descriptor)
+
+    def lstat(self, entry: Entry) -> os.stat_result:
+        """Return what a name holds; a link is not followed."""
+        return os.stat(entry.name, dir_fd=entry.folder, follow_symlinks=False)
+
+    def names(self, folder: int) -> list[bytes]:
+        """Return the names in an open folder."""
+        return [os.fsencode(name) for name in os.listdir(folder)]
+
+    def mkdir(self, entry: Entry, mode: int) -> None:
+        """Make a folder; the umask applies."""
+        os.mkdir(entry.name, mode, dir_fd=entry.folder)
+
+    def link(self, source: Entry, target: Entry) -> None:
+        """Give a file a second name, never replacing one."""
+        os.link(source.name, target.name, src_dir_fd=source.folder, dst_dir_fd=target.folder, follow_symlinks=False)
+
+    def link_descriptor(self, descriptor: int, target: Entry) -> None:
+        """Give an open file a name, never replacing one. The target needs a folder descriptor.
+
+        os.link takes linkat with AT_SYMLINK_FOLLOW, which /proc needs, only when a folder descriptor is passed.
+        """
+        if target.folder is None:
+            raise ValueError("an open file is linked into an open folder")
+        os.link(b"/proc/self/fd/%d" % descriptor, target.name, dst_dir_fd=target.folder, follow_symlinks=True)
+
+    def rename(self, source: Entry, target: Entry) -> None:
+        """Rename; what holds the target's name is replaced."""
+        os.rename(source.name, target.name, src_dir_fd=source.folder, dst_dir_fd=target.folder)
+
+    def rename_free(self, source: Entry, target: Entry) -> None:
+        """Rename, never replacing. EINVAL or ENOSYS where the file system or the C library cannot."""
+        call = _renameat2()
+        if call is None:
+            raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+        if call(_at(source), source.name, _at(target), target.name, _RENAME_NOREPLACE):
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code), source.name, None, target.name)
+
+    def unlink(self, entry: Entry) -> None:
+        """Remove a name."""
+        os.unlink(entry.name, dir_fd=entry.folder)
+
+    def chmod(self, descriptor: int, mode: int) -> None:
+        """Set the permission bits of an open file or folder."""
+        os.fchmod(descriptor, mode)
+
+    def chgrp(self, descriptor: int, group: int) -> None:
+        """Set the group of an open file or folder."""
+        os.fchown(descriptor, -1, group)
+
+    def utime(self, descriptor: int, mtime_ns: int) -> None:
+        """Set the times of an open file."""
+        os.utime(descriptor, ns=(mtime_ns, mtime_ns))
+
+    def clone(self, target: int, source: int) -> None:
+        """Make an open file share the blocks of another (FICLONE)."""
+        fcntl.ioctl(target, _FICLONE, source)
+
+    def statvfs(self, descriptor: int) -> os.statvfs_result:
+        """Return the free space of the file system that holds an open folder."""
+        return os.statvfs(descriptor)
+
+
+REAL: Final = System()
+
+
+def _at(entry: Entry) -> int:
+    return _AT_FDCWD if entry.folder is None else entry.folder
+
+
+@cache
+def _renameat2() -> Any:
+    """Return the C library's renameat2, or None where it has none (os.rename always replaces)."""
+    call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if call is not None:
+        call.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
+    return call

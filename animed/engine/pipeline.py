@@ -1,0 +1,288 @@
+"""One photo's way through a worker: load (read and decode), draw (the network), finish (encode and stage).
+
+Only the worker process imports this module: it brings in torch. `load` runs in the thread that decodes ahead, `draw`
+and `finish` in the main one; they share nothing but the values that they hand on.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+import torch
+
+from animed.engine import staging
+from animed.errors import PhotoError, PlaceError, StyleError
+from animed.imaging import codec, geometry, metadata, sniff, tensors
+from animed.opening import NotRegularError, open_beneath
+from animed.records import FileStat, Picture, Reason, Skip, Stage, Staged, Task, WeightsFile, printable
+from animed.style import runtime, weights
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from animed.imaging.sniff import Kind
+    from animed.style.network import Beat, Generator
+    from animed.style.runtime import DeviceSetting, PrecisionSetting
+
+Opener = Callable[[str, bytes], int]
+
+VANISHED: Final = "vanished"  # inside animed only: the parent makes `file.vanished` of it, not a failure
+CHUNK: Final = 8 * 2**20  # bytes per read: few calls, and a changed file is noticed before gigabytes were read
+# No pixel takes more than four 32-bit numbers, so a larger file is mostly something else; the floor is for low limits.
+BYTES_PER_PIXEL: Final = 16
+LEAST_BYTES: Final = 64 * 2**20
+# The place rather than the photo is at fault: a share that went away, a disk that fails.
+PLACE_ERRORS: Final = frozenset(
+    {errno.EIO, errno.ESTALE, errno.ENOTCONN, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETDOWN, errno.ENETUNREACH}
+    | {errno.ETIMEDOUT, errno.ECONNREFUSED, errno.ECONNRESET, errno.ECONNABORTED, errno.ENODEV, errno.ENXIO}
+    | {errno.EREMOTEIO, errno.ENOMEDIUM, errno.ESHUTDOWN}
+)
+# How torch and oneDNN say in a RuntimeError that memory ran out.
+NO_MEMORY: Final = (
+    "can't allocate memory",
+    "out of memory",
+    "cannot allocate memory",
+    "bad_alloc",
+    "not enough memory",
+)
+WARM_SIZES: Final = ((512, 512),)  # height, width, where the caller knows of none
+
+
+class StageWriter(Protocol):
+    """Make a picture's bytes durable, out of sight; give the descriptor of an unnamed file."""
+
+    def __call__(self, data: bytes, stage: Stage, mtime_ns: int, /) -> tuple[Staged, int | None]:
+        """Raise PlaceError where the output is at fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A photo that is ready for the network."""
+
+    pixels: NDArray[np.uint8]  # (H, W, 3) sRGB, upright, at most max_edge long
+    width: int  # of the photo, after orientation
+    height: int
+    kind: Kind
+    exif: bytes  # ready to be written; empty where none is kept
+    bytes_in: int
+    decode_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A picture before it is encoded."""
+
+    pixels: NDArray[np.uint8]  # (H, W, 3) sRGB, of the size of Loaded.pixels
+    infer_s: float
+
+
+class Pipeline:
+    """The three steps of a photo, over networks that are loaded and warm."""
+
+    def __init__(
+        self,
+        networks: Mapping[str, Generator],
+        *,
+        precision: runtime.Precision,
+        opener: Opener = open_beneath,
+        stage_writer: StageWriter = staging.write,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._networks = networks
+        self._precision = precision
+        self._opener = opener
+        self._stage_writer = stage_writer
+        self._clock = clock
+
+    @property
+    def precision(self) -> str:
+        """Name the arithmetic that the networks run in."""
+        return self._precision.name
+
+    @property
+    def why(self) -> str:
+        """Say why it is that arithmetic."""
+        return self._precision.why
+
+    def load(self, task: Task) -> Loaded | Skip:
+        """Read and decode a photo; touches neither networks nor torch, so it may run beside `draw`.
+
+        Raise PhotoError (`vanished` among its reasons) or PlaceError("inbox").
+        """
+        began = self._clock()
+        recipe = task.recipe
+        data = read(task, self._opener)
+        try:
+            decoded = codec.decode(
+                data, max_pixels=task.max_pixels, max_edge=recipe.max_edge, animated=task.animated, name=task.path
+            )
+        except MemoryError as error:
+            raise PhotoError(Reason.OUT_OF_MEMORY, f"decoding {len(data)} bytes took more than there is") from error
+        if isinstance(decoded, Skip):
+            return decoded
+        height, width = decoded.pixels.shape[:2]
+        exif = metadata.prepare(decoded.exif, gps=recipe.gps, width=width, height=height) if recipe.exif else b""
+        decode_s = self._clock() - began
+        return Loaded(decoded.pixels, decoded.width, decoded.height, decoded.kind, exif, len(data), decode_s)
+
+    def draw(self, task: Task, loaded: Loaded, beat: Beat) -> Drawn:
+        """Run the network over a photo; `beat` is called after every layer.
+
+        Raise PhotoError (out_of_memory, not_finite), or StyleError where the style is not loaded.
+        """
+        began = self._clock()
+        network = self._network(task.recipe.style)
+        strength = task.recipe.strength
+        if strength == 0:
+            return Drawn(loaded.pixels, self._clock() - began)
+        if torch.get_num_threads() != task.threads:
+            torch.set_num_threads(task.threads)
+        try:
+            style = draw(network, loaded.pixels, beat)
+            return Drawn(tensors.blend(loaded.pixels, style, strength), self._clock() - began)
+        except (RuntimeError, MemoryError) as error:
+            if not _out_of_memory(error):
+                raise
+            height, width = loaded.pixels.shape[:2]
+            detail = f"drawing {width}x{height} took more memory than there is"
+            raise PhotoError(Reason.OUT_OF_MEMORY, detail) from error
+
+    def finish(self, task: Task, loaded: Loaded, drawn: Drawn) -> tuple[Picture, int | None]:
+        """Encode a picture and stage it; return the descriptor too where the staged file has no name.
+
+        Raise PhotoError (encode), or PlaceError("output").
+        """
+        began = self._clock()
+        form = codec.output_format(loaded.kind, task.recipe.output_format)
+        data = codec.encode(
+            drawn.pixels, form=form, quality=task.recipe.quality, exif=loaded.exif, threads=task.threads
+        )
+        staged, descriptor = self._stage_writer(data, task.stage, task.stat.mtime_ns)
+        height, width = drawn.pixels.shape[:2]
+        picture = Picture(
+            staged=staged,
+            ext=codec.SUFFIXES[form],
+            width=loaded.width,
+            height=loaded.height,
+            out_width=width,
+            out_height=height,
+            bytes_in=loaded.bytes_in,
+            bytes_out=len(data),
+            decode_s=loaded.decode_s,
+            infer_s=drawn.infer_s,
+            encode_s=self._clock() - began,
+        )
+        return picture, descriptor
+
+    def _network(self, style: str) -> Generator:
+        """Return the network of a style."""
+        network = self._networks.get(style)
+        if network is None:
+            raise StyleError(f"style {style} is not loaded in this worker; it has {', '.join(sorted(self._networks))}")
+        return network
+
+
+def make(
+    weights_files: tuple[WeightsFile, ...],
+    *,
+    threads: int,
+    precision: PrecisionSetting = "auto",
+    device: DeviceSetting = "auto",
+    sizes: tuple[tuple[int, int], ...] = WARM_SIZES,
+) -> Pipeline:
+    """Set up this process and return its pipeline, warm for the (height, width) in `sizes`.
+
+    Raise StyleError or WorkersError for what will not go away.
+    """
+    if not weights_files:
+        raise StyleError("a worker needs at least one style", remedy="configure a style")
+    runtime.prepare(threads)
+    place = runtime.pick_device(device)
+    loaded = {file.style: weights.load(file, device=place) for file in weights_files}
+    chosen = runtime.choose(precision, next(iter(loaded.values())))
+    networks = {style: network.to(chosen.dtype) for style, network in loaded.items()}
+    # Kernels and mapped memory depend on shapes only, so one style warms the process for all.
+    runtime.warm(next(iter(networks.values())), sizes)
+    return Pipeline(networks, precision=chosen)
+
+
+def draw(network: Generator, pixels: NDArray[np.uint8], beat: Beat | None = None) -> NDArray[np.uint8]:
+    """Return what a network draws for (H, W, 3) uint8 sRGB pixels, in the same size."""
+    height, width = pixels.shape[:2]
+    weight = next(network.parameters())
+    with torch.inference_mode():
+        photo = tensors.to_tensor(geometry.pad(pixels), dtype=weight.dtype, device=weight.device)
+        drawn = tensors.to_pixels(network(photo, beat))
+    return geometry.crop(drawn, width, height)
+
+
+def read(task: Task, opener: Opener) -> bytes:
+    """Return the content of the photo that was settled, whole and unchanged.
+
+    Raise PhotoError: vanished, changed, unreadable, too_large, or what the first bytes say of its kind; or
+    PlaceError("inbox") where the inbox rather than the photo is at fault.
+    """
+    try:
+        descriptor = opener(task.root, task.path)
+        try:
+            return _content(descriptor, task)
+        finally:
+            os.close(descriptor)
+    except NotRegularError as error:
+        raise PhotoError(Reason.CHANGED, str(error)) from error
+    except OSError as error:
+        raise _reading_fault(error, task) from error
+
+
+def _content(descriptor: int, task: Task) -> bytes:
+    """Read a file between two looks at its stat."""
+    _demand_same(descriptor, task, "before it was read")
+    size = task.stat.size
+    limit = max(LEAST_BYTES, BYTES_PER_PIXEL * task.max_pixels)
+    content = bytearray()
+    while len(content) < size:
+        chunk = os.read(descriptor, min(CHUNK, size - len(content)))
+        if not chunk:
+            break
+        content += chunk
+        if len(content) == len(chunk):
+            # A video of gigabytes is known by its first bytes, and not read on.
+            sniff.identify(bytes(chunk[: sniff.HEAD]), task.path)
+            if size > limit:
+                raise PhotoError(Reason.TOO_LARGE, f"the file has {size} bytes, limit {limit}")
+    _demand_same(descriptor, task, "while it was read")
+    if len(content) != size:
+        raise PhotoError(Reason.CHANGED, f"{len(content)} bytes were read of {size}")
+    if not content:
+        raise PhotoError(Reason.EMPTY, "the file has no content")
+    return bytes(content)
+
+
+def _demand_same(descriptor: int, task: Task, when: str) -> None:
+    """Raise PhotoError("changed") unless the open file is the one that was settled."""
+    if not FileStat.of(os.fstat(descriptor)).same_file(task.stat):
+        raise PhotoError(Reason.CHANGED, f"the file changed {when}")
+
+
+def _reading_fault(error: OSError, task: Task) -> PhotoError | PlaceError:
+    """Say what a system error while reading means."""
+    code = error.errno or errno.EIO
+    text = error.strerror or os.strerror(code)
+    if code in {errno.ENOENT, errno.ENOTDIR}:
+        return PhotoError(VANISHED, "the file is gone")
+    if code in PLACE_ERRORS:
+        return PlaceError("inbox", code, task.root, f"{printable(task.path)}: {text}")
+    if code == errno.ENOMEM:
+        return PhotoError(Reason.OUT_OF_MEMORY, text)
+    return PhotoError(Reason.UNREADABLE, text)
+
+
+def _out_of_memory(error: RuntimeError | MemoryError) -> bool:
+    """Say whether an error is one of the many ways to run out of memory."""
+    return isinstance(error, MemoryError) or any(words in str(error).lower() for words in NO_MEMORY)

@@ -1,0 +1,108 @@
+"""How many workers, with how many threads each, and when one has grown too large: pure arithmetic on a Machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from animed.engine.machine import Machine
+
+MIB: Final = 1 << 20
+GIB: Final = 1 << 30
+IMPORT: Final = 300 * MIB  # what a worker holds before its first photo: the network's libraries and the weights
+PEAK: Final = {"bf16": 630 * MIB, "fp32": 1120 * MIB}  # measured peak of the network at PEAK_PIXELS
+PEAK_PIXELS: Final = 1024 * 768
+SHARE: Final = 0.8  # of the available memory; the rest is for decoding, the parent and the machine
+
+Precision = Literal["auto", "fp32", "bf16"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the configuration asks for."""
+
+    count: int | Literal["auto"] = "auto"
+    threads: int | Literal["auto"] = "auto"
+    precision: Precision = "auto"
+    max_edge: int = 1024  # the largest of all inboxes, pixels
+    max_memory: int | Literal["auto"] = "auto"  # bytes for one worker
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the pool does."""
+
+    count: int  # workers
+    threads: int  # of each worker, when several work
+    total_threads: int  # of a photo that is the only one there is
+    max_memory: int  # bytes: a worker that alone holds more is replaced after its photo
+    data_limit: int | None = None  # bytes of RLIMIT_DATA; None = no limit
+    reasons: tuple[str, ...] = ()  # why, for people
+
+
+def make(wishes: Wishes, machine: Machine) -> Plan:
+    """Return the plan: one worker per core with one thread each; fewer, with more threads, when memory says so."""
+    cores = usable_cores(machine)
+    need = worker_memory(wishes, machine)
+    count, why = _count(wishes, cores, fits=_fits(machine, need))
+    threads = max(1, cores // count) if wishes.threads == "auto" else wishes.threads
+    reasons = [_cores_text(machine, cores), f"a worker needs about {need // MIB} MiB", why]
+    if count * threads > cores:
+        reasons.append(
+            f"{count} workers of {threads} threads are more than {cores} cores: they will wait on each other"
+        )
+    if wishes.max_memory != "auto" and wishes.max_memory < need:
+        reasons.append(f"max_memory is below the {need // MIB} MiB of one photo: workers will often be replaced")
+    return Plan(
+        count,
+        threads,
+        total_threads=count * threads,
+        max_memory=_max_memory(wishes, machine, need=need, count=count),
+        data_limit=None if wishes.max_memory == "auto" else 2 * max(wishes.max_memory, need) + 2 * GIB,
+        reasons=tuple(reasons),
+    )
+
+
+def usable_cores(machine: Machine) -> int:
+    """Return the whole cores that affinity and quota leave, at least 1."""
+    quota = machine.cores if machine.quota is None else int(machine.quota)
+    return max(1, min(machine.cores, quota))
+
+
+def worker_memory(wishes: Wishes, machine: Machine) -> int:
+    """Return the bytes that a worker needs for a square photo of the largest edge."""
+    bf16 = wishes.precision == "bf16" or (wishes.precision == "auto" and machine.bf16)
+    return IMPORT + PEAK["bf16" if bf16 else "fp32"] * wishes.max_edge**2 // PEAK_PIXELS
+
+
+def _fits(machine: Machine, need: int) -> int | None:
+    return None if machine.memory is None else int(machine.memory * SHARE) // need
+
+
+def _count(wishes: Wishes, cores: int, *, fits: int | None) -> tuple[int, str]:
+    if wishes.count != "auto":
+        return wishes.count, f"{wishes.count} workers as configured"
+    by_cores = cores if wishes.threads == "auto" else max(1, cores // wishes.threads)
+    if fits is None or fits >= by_cores:
+        return by_cores, f"{by_cores} workers for {cores} cores"
+    if fits == 0:
+        return 1, "memory is short even for one worker: a smaller max_edge needs less"
+    return fits, f"{fits} workers, because memory has room for no more"
+
+
+def _max_memory(wishes: Wishes, machine: Machine, *, need: int, count: int) -> int:
+    """Return when a worker is replaced for its size.
+
+    By itself: at its share of the memory, but not before it clearly exceeds its need (or every photo would cost a
+    start), and not later than at three times its need (a leak should not fill a large machine).
+    """
+    if wishes.max_memory != "auto":
+        return wishes.max_memory
+    share = int((machine.memory or 0) * SHARE) // count
+    return max(need * 5 // 4, min(need * 3 + GIB, share))
+
+
+def _cores_text(machine: Machine, cores: int) -> str:
+    quota = "" if machine.quota is None else f", processor quota {machine.quota:g}"
+    return f"{cores} usable cores ({machine.cores} physical{quota})"

@@ -1,0 +1,212 @@
+"""The worker process: decode the next photo while the network runs on this one, and report.
+
+It is imported before the process is set up, so the network's libraries are imported inside functions only
+(by the factory that the specification names).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import queue
+import sys
+import threading
+import time
+import traceback
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, cast
+
+from animed.engine import limits, machine
+from animed.engine.protocol import (
+    EXIT_BOOT,
+    EXIT_ERROR,
+    EXIT_LEFT,
+    Beat,
+    BootFailed,
+    Channel,
+    Message,
+    Pipeline,
+    Ready,
+    Result,
+    Started,
+    WorkerSpec,
+    clip,
+)
+from animed.errors import AnimedError, PhotoError, PlaceError
+from animed.records import Failure, Outcome, Picture, PlaceFault, PlaceRole, Reason, Task
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+    from multiprocessing.connection import Connection
+
+MEASURE_EVERY: Final = 4  # photos between two measurements of memory: reading them walks all page tables
+NO_MEMORY: Final = ("can't allocate memory", "out of memory", "cannot allocate memory")
+
+T = TypeVar("T")
+
+
+def main(
+    spec: WorkerSpec, threads: int, *, parent: int, end: socket.socket, outputs: tuple[Connection, Connection]
+) -> NoReturn:
+    """Be a worker until told to leave; never returns (native libraries' exit handlers are not waited for)."""
+    limits.settle(parent, (outputs[0].fileno(), outputs[1].fileno()), spec.limits)
+    for output in outputs:
+        output.close()
+    try:
+        status = run(spec, threads, Link(Channel(end)))
+    except SystemExit as leaving:
+        status = leaving.code if isinstance(leaving.code, int) else EXIT_ERROR
+    except Exception:  # noqa: BLE001  # the worker loop's boundary: whatever it was, the parent reads it on stderr
+        traceback.print_exc()
+        status = EXIT_ERROR
+    _leave(status)
+
+
+def run(spec: WorkerSpec, threads: int, link: Link) -> int:
+    """Build the pipeline, say so, and work until told to stop; return the exit status."""
+    began = time.monotonic()
+    built = build(spec)
+    if isinstance(built, BootFailed):
+        link.send(built)
+        return EXIT_BOOT
+    link.send(Ready(built.precision, threads, time.monotonic() - began, machine.unshared()))
+    Loop(built, link, beat_every=min(1.0, spec.timeout / 20)).run()
+    return EXIT_LEFT
+
+
+def build(spec: WorkerSpec) -> Pipeline | BootFailed:
+    """Return the warm pipeline, or why there can be none; what is unexpected is raised."""
+    module, _, function = spec.factory.partition(":")
+    try:
+        make = getattr(importlib.import_module(module), function)
+        return cast("Pipeline", make(**spec.arguments))
+    except ImportError as error:
+        remedy = "install animed again, with all its requirements, in an environment of its own"
+        return BootFailed(final=True, title=clip(f"a library cannot be imported: {error}"), remedy=remedy)
+    except AnimedError as error:
+        place = f"{error.path}: " if error.path else ""
+        return BootFailed(final=True, title=clip(place + error.title), remedy=clip(error.remedy))
+    except MemoryError:
+        return BootFailed(final=False, title="there is not enough memory to load the network", remedy="fewer workers")
+
+
+class Link:
+    """The worker's end of the pipe. A parent that is gone ends the worker at once: nobody wants its work."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    def send(self, message: Message, descriptor: int | None = None) -> None:
+        """Send a message, with a descriptor perhaps."""
+        try:
+            self._channel.send(message, () if descriptor is None else (descriptor,))
+        except (BrokenPipeError, ConnectionResetError):
+            _leave(EXIT_LEFT)
+
+    def receive(self) -> Message:
+        """Wait for a message."""
+        received = self._channel.receive()
+        if received is None:
+            _leave(EXIT_LEFT)
+        return received[0]
+
+
+class Loop:
+    """The work of one worker: a thread that loads, one photo ahead, and the main thread that does the rest."""
+
+    def __init__(
+        self, pipeline: Pipeline, link: Link, *, beat_every: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._pipeline = pipeline
+        self._link = link
+        self._beat_every = beat_every
+        self._clock = clock
+        self._beat_at = clock()
+        self._loaded: queue.Queue[tuple[Task, Any] | None] = queue.Queue(maxsize=1)
+        self._images = 0
+
+    def run(self) -> None:
+        """Work until a Stop comes, or the parent is gone."""
+        threading.Thread(target=self._load_all, name="loader", daemon=True).start()
+        while self._work_next():
+            pass
+
+    def _load_all(self) -> None:
+        finished = False
+        try:
+            while self._load_next():
+                pass
+            finished = True
+        finally:
+            # A thread that dies alone would leave the main thread waiting for ever.
+            if not finished:
+                traceback.print_exc()
+                _leave(EXIT_ERROR)
+
+    def _load_next(self) -> bool:
+        message = self._link.receive()
+        if not isinstance(message, Task):
+            self._loaded.put(None)  # a Stop: the main thread comes to it after the photos before it
+            return False
+        self._loaded.put((message, attempt(lambda: self._pipeline.load(message))))
+        return True
+
+    def _work_next(self) -> bool:
+        """Do one photo; its pixels are local here, so that they are freed before the wait for the next."""
+        item = self._loaded.get()
+        if item is None:
+            return False
+        task, loaded = item
+        done = (loaded, None) if isinstance(loaded, Outcome) else attempt(lambda: self._draw(task, loaded))
+        outcome, descriptor = done if isinstance(done, tuple) else (done, None)
+        self._report(task.number, outcome, descriptor)
+        return True
+
+    def _draw(self, task: Task, loaded: Any) -> tuple[Picture, int | None]:
+        self._beat_at = self._clock()
+        self._link.send(Started(task.number))
+        drawn = self._pipeline.draw(task, loaded, self._beat)
+        self._beat()
+        return self._pipeline.finish(task, loaded, drawn)
+
+    def _report(self, number: int, outcome: Outcome, descriptor: int | None) -> None:
+        self._images += 1
+        memory = machine.unshared() if self._images % MEASURE_EVERY == 0 else None
+        self._link.send(Result(number, outcome, memory), descriptor)
+        if descriptor is not None:
+            os.close(descriptor)
+
+    def _beat(self) -> None:
+        now = self._clock()
+        if now - self._beat_at >= self._beat_every:
+            self._beat_at = now
+            self._link.send(Beat())
+
+
+def attempt(step: Callable[[], T]) -> T | Failure | PlaceFault:
+    """Do one step of a photo; what goes wrong becomes its outcome, so that it is neither lost nor stops the others."""
+    try:
+        return step()
+    except Exception as error:  # noqa: BLE001  # the boundary around each photo
+        return fault_of(error)
+
+
+def fault_of(error: Exception) -> Failure | PlaceFault:
+    """Say what an error means for the photo; an unexpected one is also printed, with its traceback."""
+    if isinstance(error, PhotoError):
+        return Failure(error.reason, clip(error.detail))
+    if isinstance(error, PlaceError):
+        return PlaceFault(cast("PlaceRole", error.role), error.code, error.path, clip(error.detail))
+    one_line = clip(" ".join(f"{type(error).__name__}: {error}".split()))
+    if isinstance(error, MemoryError) or any(words in str(error).lower() for words in NO_MEMORY):
+        return Failure(Reason.OUT_OF_MEMORY, one_line)
+    traceback.print_exception(error)
+    return Failure(f"{Reason.WORKER_CRASHED}:PYTHON", one_line)
+
+
+def _leave(status: int) -> NoReturn:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError):  # the parent closed its side: there is nobody left to read this
+            stream.flush()
+    os._exit(status)

@@ -1,0 +1,167 @@
+"""Reaching a photo below a root without ever following a link, and only when it is a regular file.
+
+Every component is opened relative to its parent's descriptor with O_NOFOLLOW, so that a link planted in an inbox,
+or swapped in while we walk, can lead nowhere. Both the inbox side and the workers read photos through here.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, Literal
+
+from animed.errors import AnimedError, PlaceError
+from animed.records import FileStat, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Kind = Literal["symlink", "directory", "fifo", "socket", "device"]
+
+# O_PATH needs only the right to pass through a folder, not the right to list it.
+_FOLDER: Final = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# O_NONBLOCK: a FIFO that was swapped in must not hold us; it means nothing for a regular file.
+_PHOTO: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+_KINDS: Final[dict[int, Kind]] = {
+    stat.S_IFLNK: "symlink",
+    stat.S_IFDIR: "directory",
+    stat.S_IFIFO: "fifo",
+    stat.S_IFSOCK: "socket",
+    stat.S_IFBLK: "device",
+    stat.S_IFCHR: "device",
+}
+
+
+class NotRegularError(AnimedError):
+    """The path, or a folder on the way to it, is not what it must be: `kind` says what it is instead."""
+
+    def __init__(self, kind: Kind, path: str = "") -> None:
+        super().__init__(f"not a regular file but a {kind}", path=path)
+        self.kind: Kind = kind
+
+    def __reduce__(self) -> tuple[type[NotRegularError], tuple[Kind, str]]:
+        """Travel through a pipe with both fields."""
+        return type(self), (self.kind, self.path)
+
+
+def kind_of(mode: int) -> Kind | None:
+    """Return what a file of this st_mode is when it is not a regular file, else None."""
+    return None if stat.S_ISREG(mode) else _KINDS.get(stat.S_IFMT(mode), "device")
+
+
+def open_beneath(root: str, path: bytes) -> int:
+    """Return a new read-only descriptor of the regular file `path` below `root`; the caller closes it.
+
+    Raises FileNotFoundError (gone), NotRegularError (a link, folder, FIFO, socket or device, or a link on the way),
+    PlaceError (the root itself cannot be opened), ValueError (not a path below a root), other OSError as they come.
+    """
+    with _parent(root, path) as (folder, name):
+        # A look before the open: opening a device can have effects of its own.
+        _demand_regular(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode, path)
+        try:
+            descriptor = os.open(name, _PHOTO, dir_fd=folder)
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise NotRegularError("symlink", printable(path)) from error
+            raise
+    try:
+        _demand_regular(os.fstat(descriptor).st_mode, path)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def lstat_beneath(root: str, path: bytes) -> FileStat:
+    """Return the stat of `path` below `root`, of whatever kind it is, without following a link anywhere.
+
+    Raises FileNotFoundError (gone), NotRegularError (a link on the way), PlaceError (the root cannot be opened),
+    ValueError (not a path below a root), other OSError as they come.
+    """
+    with _parent(root, path) as (folder, name):
+        return FileStat.of(os.stat(name, dir_fd=folder, follow_symlinks=False))
+
+
+def open_root(root: str) -> int:
+    """Return a new descriptor of the root folder; a link that the configuration itself names is followed.
+
+    Raises PlaceError when it is not there, not a folder, or not reachable.
+    """
+    try:
+        return os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise PlaceError("inbox", error.errno or errno.EIO, root, _root_fault(error)) from error
+
+
+def open_folder(root: int, path: bytes, *, listing: bool = True) -> int:
+    """Return a new descriptor of the folder `path` below the descriptor `root` (b"" = the root itself).
+
+    With `listing` it can be listed, else only passed through. Raises FileNotFoundError when a component is gone or
+    is no longer a folder, NotRegularError when one is a link, other OSError as they come.
+    """
+    parts = _parts(path) if path else []
+    last = (_FOLDER & ~os.O_PATH) if listing else _FOLDER
+    current = os.open(".", _FOLDER if parts else last, dir_fd=root)
+    for index, name in enumerate(parts, 1):
+        try:
+            descriptor = _enter(current, name, flags=last if index == len(parts) else _FOLDER)
+        finally:
+            os.close(current)
+        current = descriptor
+    return current
+
+
+@contextmanager
+def _parent(root: str, path: bytes) -> Iterator[tuple[int, bytes]]:
+    """Give the descriptor of the folder that holds `path`, and the last component's name."""
+    folder, _, name = path.rpartition(b"/")
+    _parts(path)
+    top = _pass_root(root)
+    try:
+        current = open_folder(top, folder, listing=False)
+    finally:
+        os.close(top)
+    try:
+        yield current, name
+    finally:
+        os.close(current)
+
+
+def _pass_root(root: str) -> int:
+    """Open the root only to pass through it: it need not be listable."""
+    try:
+        return os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise PlaceError("inbox", error.errno or errno.EIO, root, _root_fault(error)) from error
+
+
+def _root_fault(error: OSError) -> str:
+    return f"the inbox cannot be opened: {error.strerror}"
+
+
+def _enter(folder: int, name: bytes, *, flags: int) -> int:
+    try:
+        return os.open(name, flags, dir_fd=folder)
+    except OSError as error:
+        if error.errno not in {errno.ENOTDIR, errno.ELOOP}:
+            raise
+        mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+        if stat.S_ISLNK(mode):
+            raise NotRegularError("symlink", printable(name)) from error
+        raise FileNotFoundError(errno.ENOENT, "a folder on the way is gone", name) from error
+
+
+def _parts(path: bytes) -> list[bytes]:
+    parts = path.split(b"/")
+    if any(part in {b"", b".", b".."} for part in parts):
+        raise ValueError(f"not a path below a root: {printable(path)!r}")
+    return parts
+
+
+def _demand_regular(mode: int, path: bytes) -> None:
+    kind = kind_of(mode)
+    if kind is not None:
+        raise NotRegularError(kind, printable(path))

@@ -1,0 +1,118 @@
+"""What the ledger can be asked. Nothing here writes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, Final
+
+from animed.records import PhotoKey
+from animed.schedule.rows import SELECT, Row, from_values
+from animed.schedule.totals import IGNORED, Totals
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Self
+
+    from animed.schedule.store import Store
+
+_CHUNK: Final = 499  # paths per query: with the inbox, 500 parameters; the lowest limit in the field is 999
+# A row that waits without a reason never failed: its picture was not placed when the service ended.
+FAILING: Final = "(status = 'failed' OR (status = 'retry' AND reason <> ''))"
+
+
+class Reader:
+    """Questions to the ledger. Rows are snapshots: they do not follow later changes."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        counts = store.read("SELECT inbox, status, count(*) FROM photos GROUP BY status, inbox")
+        ignored = store.read("SELECT inbox, photos FROM ignored")
+        self._totals = Totals([*counts, *((inbox, IGNORED, count) for inbox, count in ignored)])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Fold the write-ahead log into the file and close it."""
+        self._store.close()
+
+    @property
+    def instance(self) -> str:
+        """Return 8 hex digits that name this ledger for ever; they mark its temporary files."""
+        return self._store.read("SELECT value FROM meta WHERE name = 'instance'")[0][0]  # type: ignore[no-any-return]  # a TEXT column
+
+    def meta(self, name: str) -> str | None:
+        """Return a remembered setting of the service."""
+        found = self._store.read("SELECT value FROM meta WHERE name = ?", (name,))
+        return found[0][0] if found else None
+
+    def get(self, key: PhotoKey) -> Row | None:
+        """Return what is known of a photo."""
+        return self._first("WHERE inbox = ? AND path = ?", key)
+
+    def get_many(self, keys: Iterable[PhotoKey]) -> dict[PhotoKey, Row]:
+        """Return what is known of many photos; unknown ones are left out."""
+        paths: dict[str, list[bytes]] = defaultdict(list)
+        for key in keys:
+            paths[key.inbox].append(key.path)
+        return {
+            row.key: row
+            for inbox, names in paths.items()
+            for start in range(0, len(names), _CHUNK)
+            for row in self._get_chunk(inbox, names[start : start + _CHUNK])
+        }
+
+    def find_picture(self, sha256: str, recipe: str) -> Row | None:
+        """Return a done photo with this content and recipe, the latest one: its picture can be shared."""
+        return self._first(
+            "WHERE sha256 = ? AND recipe = ? AND status = 'done' AND output IS NOT NULL ORDER BY updated DESC LIMIT 1",
+            (sha256, recipe),
+        )
+
+    def output_owner(self, output: bytes) -> PhotoKey | None:
+        """Return which photo has claimed this full path for its picture.
+
+        A claim lasts until the same photo publishes under another name, or is forgotten.
+        """
+        found = self._store.read("SELECT inbox, path FROM photos WHERE output = ?", (output,))
+        return PhotoKey(*found[0]) if found else None
+
+    def publishing(self, inbox: str) -> list[Row]:
+        """Return the photos whose picture may or may not have got its name: each is to be resolved."""
+        return list(self._rows("WHERE status = 'publishing' AND inbox = ? ORDER BY updated", (inbox,)))
+
+    def original_waiting(self, inbox: str) -> list[Row]:
+        """Return the photos whose original is still to be moved or deleted."""
+        return list(self._rows("WHERE original_pending IS NOT NULL AND inbox = ? ORDER BY updated", (inbox,)))
+
+    def failures(self, inbox: str | None = None) -> list[Row]:
+        """Return the photos that failed, and those that will be tried again, the newest first."""
+        if inbox is None:
+            return list(self._rows(f"WHERE {FAILING} ORDER BY updated DESC, inbox, path"))
+        return list(self._rows(f"WHERE {FAILING} AND inbox = ? ORDER BY updated DESC, path", (inbox,)))
+
+    def last_failures(self, count: int) -> list[Row]:
+        """Return the photos that failed for good, the newest first."""
+        return list(self._rows("WHERE status = 'failed' ORDER BY updated DESC LIMIT ?", (count,)))
+
+    def outdated(self, recipes: Mapping[str, frozenset[str]]) -> list[PhotoKey]:
+        """Return the finished photos of these inboxes whose recipe is none of those in use there (digests)."""
+        found = self._store.read("SELECT inbox, path, recipe FROM photos WHERE status IN ('done', 'duplicate')")
+        return [PhotoKey(inbox, path) for inbox, path, recipe in found if recipe not in recipes.get(inbox, {recipe})]
+
+    def totals(self) -> dict[str, dict[str, int]]:
+        """Return per inbox how many photos have each status, and how many were ignored; costs no query."""
+        return self._totals.by_inbox()
+
+    def _get_chunk(self, inbox: str, paths: list[bytes]) -> Iterator[Row]:
+        marks = ", ".join("?" * len(paths))
+        return self._rows(f"WHERE inbox = ? AND path IN ({marks})", (inbox, *paths))
+
+    def _rows(self, where: str, parameters: tuple[Any, ...] = ()) -> Iterator[Row]:
+        return map(from_values, self._store.read(f"{SELECT} {where}", parameters))
+
+    def _first(self, where: str, parameters: tuple[Any, ...]) -> Row | None:
+        return next(self._rows(where, parameters), None)

@@ -1,0 +1,143 @@
+"""The state of the service, as people, programs and health checks see it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from command_support import Service, Setup
+
+from animed.cli import main
+from animed.commands import status
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def report(state: str = "running", inbox_state: str = "ready", **more: Any) -> dict[str, Any]:
+    """Return what a service answers."""
+    counts = {"done": 12, "failed": 1, "duplicate": 0, "skipped": 0, "ignored": 3}
+    inbox = {
+        "name": "phone",
+        "path": "/photos/in",
+        "state": inbox_state,
+        "watch": "native",
+        "waiting": 2,
+        "queued": 3,
+        "done": 12,
+        "failed": 1,
+    }
+    return {
+        "state": state,
+        "version": "1.2.3",
+        "pid": 4711,
+        "uptime_s": 3725.2,
+        "inboxes": [inbox],
+        "queue": {"depth": 5, "oldest_s": 61.0},
+        "workers": [
+            {"pid": 4712, "state": "busy", "style": "cel", "images": 7, "memory_mb": 612.4},
+            {"pid": None, "state": "dead", "style": None, "images": 0, "memory_mb": None},
+        ],
+        "totals": counts,
+        "since_start": counts,
+        "rate_per_min": 4.25,
+        "eta_s": 71.0,
+        "last_failures": [{"path": "/photos/in/a\x1b[31m.jpg", "reason": "truncated"}],
+        **more,
+    }
+
+
+def answering(answer: dict[str, Any]) -> Service:
+    """Return a service that answers every question alike."""
+    return Service(lambda _command, _arguments: answer)
+
+
+@pytest.fixture
+def config_file(tmp_path: Path) -> Path:
+    """Return a configuration with one inbox."""
+    return Setup.make(tmp_path).config
+
+
+@pytest.mark.parametrize(
+    ("state", "inbox_state", "code"),
+    [
+        ("running", "ready", 0),
+        ("paused", "ready", 0),
+        ("starting", "ready", 1),
+        ("degraded", "ready", 1),
+        ("draining", "ready", 1),
+        ("running", "degraded", 1),
+        ("running", "unavailable", 1),
+    ],
+)
+def test_the_health_check(
+    state: str, inbox_state: str, code: int, config_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """--check passes while the service runs or is paused and every inbox is ready, and says why in one line."""
+    service = answering(report(state, inbox_state))
+    assert status.run(config_file, as_json=False, check=True, ask=service) == code
+    said = capsys.readouterr().out
+    assert said.startswith(f"{state} for 1 h 2 min, {int(inbox_state == 'ready')} of 1 inboxes ready")
+    assert said.count("\n") == 1
+
+
+def test_without_check_a_bad_state_is_an_answer(config_file: Path) -> None:
+    """Without --check the exit status only says that there was an answer."""
+    assert status.run(config_file, as_json=False, check=False, ask=answering(report("degraded"))) == 0
+
+
+def test_json_is_the_answer_as_it_is(config_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """--json prints the service's answer unchanged, also what this version does not know."""
+    answer = report(new_key=[1, "\udcff"])
+    service = answering(answer)
+    assert status.run(config_file, as_json=True, check=True, ask=service) == 0
+    assert json.loads(capsys.readouterr().out) == answer
+    assert service.asked == [(tmp_path / "state", "status", {})]
+
+
+def test_people_see_every_figure(config_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The text names queue, rate, time to go, inboxes, workers with memory, and the last failures."""
+    status.run(config_file, as_json=False, check=False, ask=answering(report()))
+    said = capsys.readouterr().out
+    lines = [line.split() for line in said.splitlines()]
+    assert "5 in the queue, the oldest for 1 min 1 s, 4.2 pictures a minute, 1 min 11 s to go" in said
+    assert ["phone", "ready", "native", "2", "3", "12", "1", "/photos/in"] in lines
+    assert ["4712", "busy", "cel", "7", "612", "MB"] in lines
+    assert ["-", "dead", "-", "0", "-"] in lines
+    assert ["truncated", r"/photos/in/a\x1b[31m.jpg"] in lines
+
+
+def test_a_quiet_service_is_shown(config_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A service without work, workers, failures or an estimate leaves those parts out."""
+    quiet = report(queue={"depth": 0, "oldest_s": None}, workers=[], last_failures=[], rate_per_min=0.0, eta_s=None)
+    status.run(config_file, as_json=False, check=False, ask=answering(quiet))
+    said = capsys.readouterr().out
+    assert "0 in the queue, 0.0 pictures a minute\n" in said
+    assert "WORKER" not in said
+    assert "FAILURES" not in said
+
+
+@pytest.mark.parametrize("options", [[], ["--json"], ["--check"]])
+def test_without_a_service_it_exits_69(
+    options: list[str], config_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No service is exit 69 with a message on stderr, and makes no state folder."""
+    assert main(["status", "-c", str(config_file), *options]) == 69
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("animed: ")
+    assert not (tmp_path / "state").exists()
+
+
+def test_a_bad_configuration_exits_78(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A configuration with mistakes exits 78, and each mistake has its own line."""
+    path = tmp_path / "config.yaml"
+    path.write_text("version: 1\nbacth: {}\ninboxes: [{name: a, path: /a/in, output: /a/out, quality: 300}]\n")
+    assert main(["-c", str(path), "status"]) == 78
+    said = capsys.readouterr().err
+    assert "Traceback" not in said
+    assert [line for line in said.splitlines() if "bacth" in line] != [
+        line for line in said.splitlines() if "quality" in line
+    ]
+    assert main(["status", "-c", str(tmp_path / "absent.yaml")]) == 78
