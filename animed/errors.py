@@ -1,6 +1,6 @@
 """Every error that animed raises on purpose.
 
-Keep this module free of imports: every room uses it, and the parent process stays small.
+Keep this module free of heavy imports: every room uses it, and the parent process stays small.
 
     AnimedError                      carries a title, what to do about it, and the path concerned
     ├── ConfigError                  exit 78   the configuration cannot be used
@@ -15,6 +15,10 @@ Keep this module free of imports: every room uses it, and the parent process sta
 """
 
 from __future__ import annotations
+
+from typing import Literal
+
+PlaceRole = Literal["inbox", "output", "processed", "failed"]
 
 EXIT_OK = 0
 EXIT_UNEXPECTED = 1
@@ -102,15 +106,15 @@ class PhotoError(AnimedError):
 class PlaceError(AnimedError):
     """A fault of a place rather than of a photo: the place is suspended and probed, the photo waits.
 
-    `role` is "inbox", "output", "processed" or "failed"; `code` is the errno.
+    `code` is the errno.
     """
 
-    def __init__(self, role: str, code: int, path: str, detail: str = "") -> None:
+    def __init__(self, role: PlaceRole, code: int, path: str, detail: str = "") -> None:
         super().__init__(detail or f"{role}: errno {code}", path=path)
-        self.role = role
+        self.role: PlaceRole = role
         self.code = code
         self.detail = detail
 
-    def __reduce__(self) -> tuple[type[PlaceError], tuple[str, int, str, str]]:
+    def __reduce__(self) -> tuple[type[PlaceError], tuple[PlaceRole, int, str, str]]:
         """Travel through a pipe with all fields."""
         return type(self), (self.role, self.code, self.path, self.detail)

@@ -10,12 +10,14 @@ import hashlib
 import json
 import os
 from dataclasses import asdict, dataclass
-from typing import Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from animed.errors import PlaceRole
 
 Upsampling = Literal["half_pixel", "align_corners", "asymmetric"]
 OutputFormat = Literal["same", "jpeg", "png", "webp", "avif"]
 Status = Literal["publishing", "done", "duplicate", "skipped", "failed", "retry"]
-PlaceRole = Literal["inbox", "output", "processed", "failed"]
 
 
 class Reason:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,9 +14,10 @@ from animed.records import FileStat, PhotoKey
 from animed.schedule.ledger import Ledger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 STAT = FileStat(size=10, mtime_ns=1, ctime_ns=1, inode=1, device=1, mode=0o100644)
+NOBODY = 65534
 NOON = 1_750_000_000.125  # 2025-06-15T15:06:40.125Z
 
 
@@ -104,3 +107,22 @@ class Service:
         """Answer one question."""
         self.asked.append((state_dir, command, arguments))
         return self.answer(command, arguments)
+
+
+@contextmanager
+def nobody(setup: Setup) -> Iterator[None]:
+    """Own a set-up and act as a user without privileges, where the tests run as root: root may read everything."""
+    if os.geteuid():
+        yield
+        return
+    with ExitStack() as undo:
+        for folder in setup.root.parents:
+            mode = folder.stat().st_mode & 0o7777
+            if mode & 0o011 != 0o011:  # the group stays that of root
+                folder.chmod(mode | 0o011)
+                undo.callback(folder.chmod, mode)
+        for path in (setup.root, *setup.root.rglob("*")):
+            os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+        os.seteuid(NOBODY)
+        undo.callback(os.seteuid, 0)
+        yield

@@ -107,7 +107,7 @@ class FakeSystem(System):
         if self._kind == "no_noreplace" and (unnamed or name in {"rename_free", "clone"}):
             return errno.EOPNOTSUPP if unnamed or name == "clone" else errno.EINVAL
         if self._kind == "no_links" and (unnamed or name in {"rename_free", "link", "link_descriptor", "clone"}):
-            return errno.EOPNOTSUPP if unnamed or name == "clone" else errno.EPERM
+            return errno.EOPNOTSUPP if unnamed or name == "clone" else errno.EPERM if "link" in name else errno.EINVAL
         return 0
 
 

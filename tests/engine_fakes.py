@@ -6,14 +6,18 @@ Worker processes import this module by name, so it stays as small as the pipelin
 from __future__ import annotations
 
 import ctypes
+import json
 import os
+import resource
 import signal
 import sys
 import threading
 import time
+from multiprocessing import connection
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from animed.engine import staging
+from animed.engine.limits import OOM_SCORE
 from animed.engine.plan import Plan
 from animed.engine.pool import Pool
 from animed.engine.protocol import Channel, Message, Ready, Result, WorkerSpec
@@ -22,7 +26,6 @@ from animed.records import FileStat, Job, PhotoKey, Picture, Recipe, Skip, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from multiprocessing.connection import Connection
     from pathlib import Path
 
     from animed.engine.events import PoolEvent
@@ -113,17 +116,23 @@ class FakePipeline:
 
     def do_print(self, task: Task, beat: Callable[[], None]) -> None:
         """Write to both outputs, from Python and below it."""
-        print("to stdout")
-        print("to stderr", file=sys.stderr)
+        print("to stdout")  # noqa: T201  # the output is what is tested
+        print("to stderr", file=sys.stderr)  # noqa: T201  # the same
         os.write(2, b"part of ")
         os.write(2, b"a line\xff\n")
 
-    def do_beating(self, task: Task, beat: Callable[[], None]) -> None:
-        """Take longer than the silence limit of its test, but never be silent."""
-        until = time.monotonic() + 3.0
-        while time.monotonic() < until:
+    def do_often(self, task: Task, beat: Callable[[], None]) -> None:
+        """Call the beat twenty times."""
+        for _ in range(20):
             beat()
-            time.sleep(0.02)
+
+    def do_limits(self, task: Task, beat: Callable[[], None]) -> NoReturn:
+        """Tell the limits of this process."""
+        names = ("core", "fsize", "nofile", "data")
+        found: dict[str, Any] = {n: resource.getrlimit(getattr(resource, f"RLIMIT_{n.upper()}"))[0] for n in names}
+        with open("/proc/self/oom_score_adj", encoding="ascii") as file:
+            found["oom"] = int(file.read()) >= OOM_SCORE
+        raise PhotoError("unsupported:limits", json.dumps(found))
 
 
 def make(boot: str = "", mark: str = "") -> FakePipeline:
@@ -189,23 +198,21 @@ class Driver:
         self.events: list[PoolEvent] = self.pool.start(time.monotonic())
         self.picked: set[int] = set()
 
-    def turn(self, wait: Callable[..., list[Connection]]) -> None:
+    def turn(self) -> None:
         """Wait for something to happen, a moment at most, and take it in."""
         now = time.monotonic()
         deadline = self.pool.next_deadline(now)
         patience = 0.2 if deadline is None else min(0.2, deadline - now)
-        ready = wait(self.pool.waitables(), patience)
+        ready = connection.wait(self.pool.waitables(), patience)
         self.events += self.pool.poll([fd for fd in ready if isinstance(fd, int)], time.monotonic())
         self.events += self.pool.tick(time.monotonic())
 
     def until(self, condition: Callable[[], Any]) -> None:
         """Turn until a condition holds."""
-        from multiprocessing.connection import wait  # noqa: PLC0415  # workers import this module too
-
         end = time.monotonic() + PATIENCE
         while not condition():
             assert time.monotonic() < end, f"it did not happen: {self.events}"
-            self.turn(wait)
+            self.turn()
 
     def next(self, kind: type[E]) -> E:
         """Turn until an event of a kind has come that was not taken before, and take it."""

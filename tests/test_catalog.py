@@ -20,10 +20,10 @@ CONTENT = b"weights of a style, or so"
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
 
 
-def write_style(folder: Path, name: str, content: bytes = CONTENT, **changes: str) -> Path:
+def write_style(folder: Path, stem: str, content: bytes = CONTENT, **changes: str) -> Path:
     """Write a style with a card; `changes` replace lines of the card."""
     fields = {
-        "name": name,
+        "name": stem,
         "title": "A title",
         "architecture": "animeganv2",
         "upsampling": "half_pixel",
@@ -34,8 +34,8 @@ def write_style(folder: Path, name: str, content: bytes = CONTENT, **changes: st
         **changes,
     }
     folder.mkdir(exist_ok=True)
-    (folder / f"{name}.safetensors").write_bytes(content)
-    card = folder / f"{name}.yaml"
+    (folder / f"{stem}.safetensors").write_bytes(content)
+    card = folder / f"{stem}.yaml"
     card.write_text("".join(f"{key}: {value}\n" for key, value in fields.items()))
     return card
 
@@ -133,7 +133,7 @@ def test_a_copy_of_a_built_in_style_is_harmless(builtin: Path, tmp_path: Path) -
 )
 def test_a_broken_card_hides_no_other_style(builtin: Path, tmp_path: Path, changes: dict[str, str], word: str) -> None:
     """A card with a fault is kept as a problem that names the fault; other styles stay, and asking for it tells why."""
-    write_style(tmp_path / "own", "mine", **changes)
+    write_style(tmp_path / "own", "mine", CONTENT, **changes)
     write_style(tmp_path / "own", "good")
     catalog = Catalog.read(builtin, tmp_path / "own")
     assert [style.name for style in catalog.styles] == ["cel", "good"]

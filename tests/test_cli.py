@@ -235,6 +235,18 @@ def test_the_parser_brings_no_command() -> None:
     assert ended.stdout == f"{[*parser, 'animed.errors']}\n"
 
 
+def test_no_command_brings_the_network() -> None:
+    """Every command's module can be imported without torch, torchvision and PIL: those live in workers only."""
+    program = (
+        "import importlib, pkgutil, sys, animed.commands\n"
+        "for module in pkgutil.iter_modules(animed.commands.__path__, 'animed.commands.'):\n"
+        "    importlib.import_module(module.name)\n"
+        "print(sorted(m for m in sys.modules if m in {'torch', 'torchvision', 'PIL'}))"
+    )
+    ended = python(program)
+    assert (ended.stdout, ended.stderr) == ("[]\n", "")
+
+
 def test_an_unusual_name_can_be_printed() -> None:
     """A name that the output's encoding lacks is escaped, not fatal."""
     program = performing(r"print('\udcff\u6f22')", "return 0")

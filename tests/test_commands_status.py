@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import select
+import threading
+import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,8 +15,11 @@ from command_support import Service, Setup
 
 from animed.cli import main
 from animed.commands import status
+from animed.service.control import ControlServer
+from animed.service.endpoint import server_path
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -27,6 +35,7 @@ def report(state: str = "running", inbox_state: str = "ready", **more: Any) -> d
         "queued": 3,
         "done": 12,
         "failed": 1,
+        "troubles": [{"role": "output", "path": "/photos/out", "detail": "No space left: /photos/out"}],
     }
     return {
         "state": state,
@@ -78,7 +87,7 @@ def test_the_health_check(
     service = answering(report(state, inbox_state))
     assert status.run(config_file, as_json=False, check=True, ask=service) == code
     said = capsys.readouterr().out
-    assert said.startswith(f"{state} for 1 h 2 min, {int(inbox_state == 'ready')} of 1 inboxes ready")
+    assert said.startswith(f"{state} for 1 h 2 min, {int(inbox_state == 'ready')} of 1 inbox ready")
     assert said.count("\n") == 1
 
 
@@ -103,6 +112,7 @@ def test_people_see_every_figure(config_file: Path, capsys: pytest.CaptureFixtur
     lines = [line.split() for line in said.splitlines()]
     assert "5 in the queue, the oldest for 1 min 1 s, 4.2 pictures a minute, 1 min 11 s to go" in said
     assert ["phone", "ready", "native", "2", "3", "12", "1", "/photos/in"] in lines
+    assert "  phone: output: No space left: /photos/out\n" in said
     assert ["4712", "busy", "cel", "7", "612", "MB"] in lines
     assert ["-", "dead", "-", "0", "-"] in lines
     assert ["truncated", r"/photos/in/a\x1b[31m.jpg"] in lines
@@ -141,3 +151,35 @@ def test_a_bad_configuration_exits_78(tmp_path: Path, capsys: pytest.CaptureFixt
         line for line in said.splitlines() if "quality" in line
     ]
     assert main(["status", "-c", str(tmp_path / "absent.yaml")]) == 78
+
+
+@contextmanager
+def serving(state_dir: Path, answer: dict[str, Any]) -> Iterator[None]:
+    """Answer on the real control socket of a state folder, from a thread that ends with the block."""
+    server = ControlServer(server_path(str(state_dir), os.environ, uid=os.geteuid()), lambda _c, _a: answer)
+    ended = threading.Event()
+
+    def work() -> None:
+        while not ended.is_set():
+            server.poll(select.select(server.waitables(), [], [], 0.02)[0], time.monotonic())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        server.close()
+
+
+@pytest.mark.parametrize(("state", "code"), [("running", 0), ("degraded", 1)])
+def test_the_control_socket_is_asked(
+    state: str, code: int, config_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command line reaches the service over its socket, and the health check's status comes back."""
+    (tmp_path / "state").mkdir(mode=0o700)
+    answer = report(state)
+    with serving(tmp_path / "state", answer):
+        assert main(["status", "--json", "--check", "-c", str(config_file)]) == code
+    assert json.loads(capsys.readouterr().out) == answer

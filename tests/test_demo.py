@@ -84,10 +84,11 @@ def test_a_service_that_dies_is_an_error(when: str, capsys: pytest.CaptureFixtur
     assert "event=worker.died" in capsys.readouterr().out
 
 
-def test_a_service_that_hangs_is_an_error() -> None:
-    """When an outcome never comes, the time that is allowed is the time it takes, and the service is stopped."""
+def test_a_service_that_hangs_is_an_error(tmp_path: Path) -> None:
+    """When an outcome never comes, the time that is allowed is the time it takes, and nothing is left behind."""
     with pytest.raises(AnimedError, match="too long"):
         demo.run(service=stand_in(for_each="pass"), patience_s=1.0)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_bad_end_is_an_error() -> None:

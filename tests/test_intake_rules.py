@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from typing import Literal
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +17,7 @@ from animed.intake.rules import Rules
 EXTENSIONS = ["jpg", "jpeg", "png", "tmp", "part"]
 RULES = Rules(extensions=EXTENSIONS)
 
-JUNK = """
+JUNK_NAMES = """
 .syncthing.a.jpg.tmp ~syncthing~a.jpg.tmp .syncthing.0123456789abcdef.tmp .syncthing.tmp.123 .stignore
 .a.jpg.~1a2b3c4d ._sync_1234.db .sync_1234.db-wal .csync_journal.db .owncloudsync.log.1 a.jpg.nextcloud a.jpg.owncloud
 a.jpg.ocTransferId123.part a.jpg~ ~$a.jpg .~lock.a.jpg# ~a.tmp a.~jpg .DS_Store ._IMG_1.jpg Thumbs.db .a.swp .a.jpg.swx
@@ -28,17 +29,17 @@ a.jpg:AFP_AfpInfo .AppleDB .AppleDesktop .VolumeIcon.icns .localized .com.apple.
 a.jpg.sb-1a2b3c4d-AbCdEf ehthumbs.db ehthumbs_vista.db SYNOPHOTO_THUMB_M.jpg SYNOFILE_THUMB_M.png @SynoResource
 .pending-1690000000-a.jpg .trashed-1690000000-a.jpg .nomedia .animed-inbox .animed-x.jpg .syncthing.animed-1-ab.tmp
 a.jpg.error.json a.jpg.failed.txt animed-status.txt
-""".split()
+"""
 
-JUNK_FOLDERS = (
-    """
+JUNK_FOLDER_NAMES = """
 .stfolder .stfolder.removed-20240101-000000 .stversions .dropbox.cache .tmp.driveupload .tmp.drivedownload .sync
 .rsync-partial .~tmp~ _UNPACK_x .recycle #recycle .AppleDouble .Spotlight-V100 .Trashes .fseventsd .TemporaryItems
 .DocumentRevisions-V100 __MACOSX $RECYCLE.BIN @eaDir #snapshot @tmp .SynologyWorkingDirectory @anything .@__thumb
 @Recycle .streams .zfs .snapshot .snapshots lost+found .Trash-1000 .thumbnails a.download .AppleDB
-""".split()
-    + ["System Volume Information", "Network Trash Folder", "Temporary Items"]
-)
+"""
+
+JUNK = [*JUNK_NAMES.split(), "Icon\r"]
+JUNK_FOLDERS = [*JUNK_FOLDER_NAMES.split(), "System Volume Information", "Network Trash Folder", "Temporary Items"]
 
 CONFLICTS = [
     "a.sync-conflict-20240131-235959-ABCDEFG.jpg",
@@ -49,9 +50,9 @@ CONFLICTS = [
 ]
 
 
-@pytest.mark.parametrize("name", [*JUNK, "Icon\r"])
+@pytest.mark.parametrize("name", JUNK)
 def test_junk_files_are_ignored(name: str) -> None:
-    """Every name that a sync tool, browser, editor or system leaves behind is ignored by a rule of its own, in any case."""
+    """Every name that a sync tool, browser, editor or system leaves behind is ignored, in any case."""
     for spelling in (name, name.upper()):
         verdict = RULES.judge(b"holiday/" + spelling.encode(), is_dir=False)
         assert verdict is not None
@@ -153,7 +154,7 @@ def test_users_cannot_take_what_is_built_in() -> None:
 
 
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
-def test_user_patterns_match_both_forms_of_accents(form: str) -> None:
+def test_user_patterns_match_both_forms_of_accents(form: Literal["NFC", "NFD"]) -> None:
     """A pattern matches a name whichever way a Mac or a PC spells its accents."""
     rules = Rules(extensions=["jpg"], ignore=[unicodedata.normalize("NFD", "caf\u00e9*")])
     name = unicodedata.normalize(form, "caf\u00e9 1.jpg").encode()

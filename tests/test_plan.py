@@ -77,8 +77,8 @@ def test_there_is_always_a_worker() -> None:
 def test_need_follows_precision_and_pixels() -> None:
     """Half the precision or the edge needs less; `auto` believes the processor's flags."""
     auto = plans.worker_memory(Wishes(), NAS)
-    assert auto == plans.worker_memory(Wishes(precision="fp32"), NAS)
-    bf16 = plans.worker_memory(Wishes(precision="bf16"), NAS)
+    assert auto == plans.worker_memory(Wishes(precision="float32"), NAS)
+    bf16 = plans.worker_memory(Wishes(precision="bfloat16"), NAS)
     assert bf16 == plans.worker_memory(Wishes(), Machine(4, None, None, bf16=True)) < auto
     quarter = plans.worker_memory(Wishes(max_edge=512), NAS) - plans.IMPORT
     assert quarter == pytest.approx((auto - plans.IMPORT) / 4, abs=4)
@@ -97,20 +97,20 @@ def test_configured_memory_limits_a_worker_generously() -> None:
     st.integers(1, 256),
     st.none() | st.floats(0.01, 300),
     st.none() | st.integers(0, 1 << 44),
-    st.just("auto") | st.integers(1, 64),
-    st.just("auto") | st.integers(1, 64),
+    st.none() | st.integers(1, 64),
+    st.none() | st.integers(1, 64),
 )
 def test_a_plan_is_always_usable(
-    cores: int, quota: float | None, memory: int | None, count: int | str, threads: int | str
+    cores: int, quota: float | None, memory: int | None, count: int | None, threads: int | None
 ) -> None:
     """For any machine and wish there is a worker with a thread, replaced only above what a photo needs."""
     machine = Machine(cores, quota, memory, bf16=False)
-    wishes = Wishes(count=count, threads=threads)  # type: ignore[arg-type]  # the strategies make ints and "auto" only
+    wishes = Wishes(count=count, threads=threads)
     plan = plans.make(wishes, machine)
     assert plan.count >= 1
     assert plan.total_threads == plan.count * plan.threads >= 1
     assert plan.max_memory > plans.worker_memory(wishes, machine)
-    if count == threads == "auto":
+    if count is None and threads is None:
         assert plan.total_threads <= plans.usable_cores(machine)
 
 

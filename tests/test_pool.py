@@ -47,6 +47,7 @@ class Table:
 
     @property
     def workers(self) -> list[FakeProcess]:
+        """Return every fake process that was started, in order."""
         return self.workshop.started
 
     def look(self, now: float = 0.0) -> list[PoolEvent]:
@@ -56,11 +57,13 @@ class Table:
         return fresh
 
     def tick(self, now: float) -> list[PoolEvent]:
+        """Let time pass; return the events that were new."""
         fresh = self.pool.tick(now)
         self.events += fresh
         return fresh
 
     def all_ready(self, now: float = 0.0) -> Table:
+        """Let every living worker say that it is ready."""
         for process in self.workers:
             if process.code is None and not process.closed:
                 process.say(READY)
@@ -68,6 +71,7 @@ class Table:
         return self
 
     def submit(self, name: str = "ok.jpg", now: float = 0.0, *, alone: bool = False, queued: bool = True) -> bool:
+        """Offer a photo to the pool."""
         photo = job(name, alone=alone)
         return self.pool.submit(photo, task_maker(photo), now, queued=queued)
 
@@ -258,7 +262,7 @@ def test_a_cause_is_a_signal_or_an_exit_status(table: Table, code: int, cause: s
 
 def test_crashes_are_answered_at_once_and_then_later_and_later(table: Table) -> None:
     """After a first crash the next worker starts at once, then after 1, 2, 4 … 60 s; a finished photo resets that."""
-    delays = []
+    delays: list[float] = []
     now = 0.0
     for _ in range(9):
         table.workers[-1].die(-9)
@@ -548,23 +552,24 @@ def test_no_photo_is_ever_lost_or_doubled(steps: list[str]) -> None:
 
 def _step(table: Table, step: str, at: int, *, now: float, accepted: list[Job]) -> float:
     alive = [process for process in table.workers if not process.closed]
-    if step in {"give", "suspect"}:
-        photo = job(f"{at}.jpg", alone=step == "suspect")
-        if table.pool.submit(photo, task_maker(photo), now, queued=True):
-            accepted.append(photo)
-    elif step == "result":
-        for process in alive[:1]:
-            for number in numbers(process):
-                process.say(result(number))
+    if step == "result":
+        for number in numbers(alive[0]) if alive else ():
+            alive[0].say(result(number))
     elif step == "crash" and alive:
         alive[at % len(alive)].die(-9)
     elif step == "ready":
         table.all_ready(now)
     elif step == "roll":
         table.events += table.pool.roll(plan(2), spec(max_images=3, timeout=10.0, boot_timeout=30.0), now)
-    elif step == "wait":
-        return now + 6.0
-    return now
+    else:
+        _offer(table, step, at, now=now, accepted=accepted)
+    return now + 6.0 if step == "wait" else now
+
+
+def _offer(table: Table, step: str, at: int, *, now: float, accepted: list[Job]) -> None:
+    photo = job(f"{at}.jpg", alone=step == "suspect")
+    if step in {"give", "suspect"} and table.pool.submit(photo, task_maker(photo), now, queued=True):
+        accepted.append(photo)
 
 
 def _accounted(table: Table) -> list[bytes]:

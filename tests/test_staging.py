@@ -61,6 +61,13 @@ def no_tmpfile(code: int = errno.EOPNOTSUPP) -> Callable[[str, int, int], int]:
     return call
 
 
+def link(fd: int, folder: Path, name: str) -> None:
+    """Give an unnamed file a name; only with a folder's descriptor does `os.link` follow the link in /proc."""
+    where = os.open(folder, os.O_RDONLY)
+    os.link(f"/proc/self/fd/{fd}", name, dst_dir_fd=where, follow_symlinks=True)
+    os.close(where)
+
+
 NAMED = replace(KERNEL, open=no_tmpfile())
 
 
@@ -86,7 +93,7 @@ def test_an_unnamed_file_holds_the_picture_and_can_be_linked(tmp_path: Path) -> 
     assert fd is not None
     assert os.listdir(tmp_path) == []
     assert staged.name is None
-    os.link(f"/proc/self/fd/{fd}", tmp_path / "a.jpg", follow_symlinks=True)
+    link(fd, tmp_path, "a.jpg")
     os.close(fd)
     found = (tmp_path / "a.jpg").stat()
     assert (found.st_dev, found.st_ino, found.st_size) == (staged.device, staged.inode, staged.size)

@@ -1,8 +1,10 @@
-"""Real worker processes with a pipeline that has no network: how they start, work, die, and never outlive their parent."""
+"""Real worker processes, most without a network: how they start, work, die, and never outlive their parent."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import os
 import signal
 import subprocess
@@ -10,13 +12,18 @@ import sys
 import textwrap
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-from engine_fakes import PATIENCE, Driver, plan, spec
+from engine_fakes import PATIENCE, RECIPE, Driver, FakePipeline, job, plan, spec, task_maker
+from PIL import Image
 
+from animed.engine import machine
+from animed.engine import plan as plans
+from animed.engine.environment import environment
 from animed.engine.events import (
     PhotoFinished,
     PhotosReturned,
@@ -27,17 +34,17 @@ from animed.engine.events import (
     WorkerStarted,
     WorkerTimeout,
 )
-from animed.engine.protocol import EXIT_ERROR, Limits
+from animed.engine.plan import Wishes
+from animed.engine.protocol import EXIT_ERROR, Beat, Channel, Limits, Message, Result, Started, Stop, WorkerSpec
 from animed.engine.spawn import spawn
-from animed.records import Failure, Picture, PlaceFault, Skip
+from animed.engine.worker import Link, Loop
+from animed.records import Failure, FileStat, Picture, PlaceFault, Skip, WeightsFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from animed.engine.plan import Plan
-    from animed.engine.protocol import WorkerSpec
 
-Drive = "Callable[..., Driver]"
 HERE = Path(__file__).resolve().parent
 
 
@@ -70,6 +77,13 @@ def alive(pid: int) -> bool:
         return False
 
 
+def everything(parent: Channel) -> Iterator[tuple[Message, int | None]]:
+    """Yield what lies in a channel."""
+    with contextlib.suppress(BlockingIOError):
+        while (received := parent.receive()) is not None:
+            yield received
+
+
 def text_of(finished: PhotoFinished) -> str:
     """Return what is in the picture's unnamed file."""
     assert finished.fd is not None
@@ -77,7 +91,7 @@ def text_of(finished: PhotoFinished) -> str:
 
 
 def test_a_picture_arrives_as_a_descriptor_that_can_be_linked(drive: Callable[..., Driver], tmp_path: Path) -> None:
-    """A photo goes by path, its picture comes back as an unnamed file; threads, niceness and environment are as planned."""
+    """A picture comes back as an unnamed file; threads, niceness and environment are as planned."""
     here = os.getpriority(os.PRIO_PROCESS, 0)
     to = spec(environment={"PROBE": "set"}, limits=Limits(nice=here + 3))
     driver = drive(plan(2), to)
@@ -88,9 +102,11 @@ def test_a_picture_arrives_as_a_descriptor_that_can_be_linked(drive: Callable[..
     finished = driver.next(PhotoFinished)
     assert isinstance(finished.outcome, Picture)
     assert text_of(finished) == f"ok threads=2 nice={min(19, here + 3)} env=set"
-    os.link(f"/proc/self/fd/{finished.fd}", tmp_path / "final.jpg", follow_symlinks=True)
+    where = os.open(tmp_path, os.O_RDONLY)
+    os.link(f"/proc/self/fd/{finished.fd}", "final.jpg", dst_dir_fd=where, follow_symlinks=True)
+    os.close(where)
     assert (tmp_path / "final.jpg").stat().st_ino == finished.outcome.staged.inode
-    assert driver.pool.workers[0].memory_mb > 0
+    driver.until(lambda: all(worker.memory_mb > 0 for worker in driver.pool.workers))
 
 
 def test_each_fault_of_a_photo_is_its_outcome_and_stops_nothing(drive: Callable[..., Driver]) -> None:
@@ -175,19 +191,38 @@ def test_a_killed_worker_that_was_idle_hangs_nothing(drive: Callable[..., Driver
 
 def test_a_silent_worker_says_where_it_stands_and_is_ended(drive: Callable[..., Driver]) -> None:
     """A hang ends as a timeout with its photo as the suspect, and the worker's stack is in the output."""
-    driver = drive(to=spec(timeout=1.0))
+    driver = drive(to=spec(timeout=2.0))
     driver.submit("hang.jpg")
-    assert driver.next(WorkerTimeout).silent_s >= 1.0
+    assert driver.next(WorkerTimeout).silent_s >= 2.0
     died = driver.next(WorkerDied)
     assert (died.cause, len(died.suspects)) == ("timeout", 1)
     assert any("do_hang" in event.line for event in driver.events if isinstance(event, WorkerOutput))
 
 
-def test_a_worker_that_beats_may_take_its_time(drive: Callable[..., Driver]) -> None:
-    """The limit is on silence, not on the length of a photo."""
-    driver = drive(to=spec(timeout=2.0))
-    driver.submit("beating.jpg")
-    assert isinstance(driver.next(PhotoFinished).outcome, Picture)
+def test_a_drawing_worker_beats_but_not_often(tmp_path: Path) -> None:
+    """However often the network calls, a beat is sent once in an interval, after the start and before the result."""
+    here, there = Channel.pair()
+    parent, clock = Channel(here), iter(number / 4 for number in range(1000))
+    photo = job("often.jpg")
+    parent.send(task_maker(photo, str(tmp_path))(7, 1))
+    parent.send(Stop())
+    Loop(FakePipeline(), Link(Channel(there)), beat_every=1.0, clock=lambda: next(clock)).run()
+    kinds, fds = zip(*everything(parent), strict=True)
+    assert [type(message) for message in kinds] == [Started, *[Beat] * 5, Result]
+    os.close(fds[-1])
+    here.close()
+    there.close()
+
+
+def test_a_worker_is_limited(drive: Callable[..., Driver]) -> None:
+    """A worker has no core files, bounded files, descriptors and memory, and is the first to go without memory."""
+    limits = Limits(nice=0, file_size=1 << 20, open_files=100)
+    of = replace(plan(), data_limit=1 << 33)
+    driver = drive(of, spec(limits=limits))
+    driver.submit("limits.jpg")
+    outcome = driver.next(PhotoFinished).outcome
+    assert isinstance(outcome, Failure)
+    assert json.loads(outcome.detail) == {"core": 0, "fsize": 1 << 20, "nofile": 100, "data": 1 << 33, "oom": True}
 
 
 def test_a_workers_words_arrive_as_lines(drive: Callable[..., Driver]) -> None:
@@ -297,7 +332,7 @@ def test_workers_start_from_the_main_thread_only() -> None:
 
 
 PARENT = """
-    import sys, time
+    import signal, sys, time
     from multiprocessing.connection import wait
     from animed.engine.events import WorkerStarted
     from animed.engine.pool import Pool
@@ -310,14 +345,11 @@ PARENT = """
             events += pool.poll(wait(pool.waitables(), 1), time.monotonic())
         photo = fakes.job("held.jpg")
         assert pool.submit(photo, fakes.task_maker(photo, "/nowhere"), time.monotonic(), queued=True)
+        signal.signal(signal.SIGINT, lambda *_: print("interrupted", flush=True))
         print(*[worker.pid for worker in pool.workers], flush=True)
         if "fail" in sys.argv:
             raise ValueError("the parent fails")
-        while True:
-            try:
-                time.sleep(3600)
-            except KeyboardInterrupt:
-                print("interrupted", flush=True)
+        time.sleep(3600)
 
     if __name__ == "__main__":
         main()
@@ -382,6 +414,44 @@ def test_what_a_terminal_sends_hits_the_parent_only(tmp_path: Path) -> None:
 
 def test_the_parent_side_imports_no_network() -> None:
     """A process that only holds workers loads neither the network's library nor the image library."""
-    code = "import sys, animed.engine.pool, animed.engine.plan; print({'torch', 'torchvision', 'PIL', 'numpy'} & set(sys.modules))"
+    heavy = "{'torch', 'torchvision', 'PIL', 'numpy'}"
+    code = f"import sys, animed.engine.pool, animed.engine.plan; print({heavy} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+
+
+@pytest.mark.slow
+def test_the_real_network_draws_in_a_worker_that_is_limited(tmp_path: Path) -> None:
+    """The real pipeline boots, draws and stages a photo within the limits and the plan of a small worker."""
+    weights = HERE.parent / "weights" / "cel.safetensors"
+    digest = hashlib.sha256(weights.read_bytes()).hexdigest()
+    Image.new("RGB", (96, 64), (200, 120, 40)).save(tmp_path / "photo.jpg")
+    arguments = {
+        "weights_files": (WeightsFile("cel", str(weights), digest, "half_pixel"),),
+        "threads": 1,
+        "sizes": ((64, 96),),
+    }
+    of = plans.make(Wishes(count=1, threads=1, max_edge=256, max_memory=1 << 30), machine.read())
+    to = WorkerSpec("animed.engine.pipeline:make", arguments, environment(threads=1))
+    driver = Driver(tmp_path, of, to)
+    try:
+        assert driver.next(WorkerStarted).precision in {"float32", "bfloat16"}
+        stat = FileStat.of((tmp_path / "photo.jpg").stat())
+        photo = replace(job("photo.jpg"), stat=stat, recipe=replace(RECIPE, weights_sha256=digest))
+        assert driver.pool.submit(photo, task_maker(photo, str(tmp_path)), time.monotonic(), queued=False)
+        finished = driver.next(PhotoFinished)
+        assert isinstance(finished.outcome, Picture), driver.events
+        assert (finished.outcome.width, finished.outcome.height, finished.outcome.ext) == (96, 64, ".jpg")
+        assert finished.fd is not None
+    finally:
+        driver.end()
+
+
+@pytest.mark.slow
+def test_wrong_weights_stop_the_real_worker_for_good(drive: Callable[..., Driver], tmp_path: Path) -> None:
+    """Weights that are not what their card says are a reason that will not go away."""
+    bad = tmp_path / "bad.safetensors"
+    bad.write_bytes(b"not weights")
+    arguments = {"weights_files": (WeightsFile("bad", str(bad), "00" * 32, "half_pixel"),), "threads": 1}
+    told = drive(to=WorkerSpec("animed.engine.pipeline:make", arguments)).next(WorkersCannotStart)
+    assert str(bad) in told.title

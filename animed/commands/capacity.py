@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from animed.catalog import Catalog
 from animed.commands.findings import Finding, failure, good, warning
-from animed.commands.output import shown, size
+from animed.commands.output import counted, shown, size
 from animed.commands.places import describe
 from animed.engine import machine as machines
 from animed.engine import plan as plans
-from animed.engine.plan import Precision, Wishes
+from animed.engine.plan import Wishes
 from animed.errors import AnimedError, StyleError
 from animed.intake.filesystem import fs_type, inotify_limits, wants_polling
 from animed.intake.rules import Rules
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     # What draws one test picture in a real worker and returns its figures by name.
     Draw = Callable[[Config], Mapping[str, object]]
 
-_PRECISIONS: Final[dict[str, Precision]] = {"auto": "auto", "float32": "fp32", "bfloat16": "bf16"}
 _MOST_FOLDERS: Final = 100_000  # counting stops here: a check should not walk for minutes
 _SPARE: Final = 2  # other programs of this user watch folders as well: half of the limit counts as free
 
@@ -38,12 +37,13 @@ def look_at_inotify(config: Config, limits: InotifyLimits | None = None) -> Iter
         return
     limits = limits or inotify_limits()
     folders = sum(_count_folders(inbox) for inbox in watched)
-    text = f"{folders} folders to watch, {_known(limits.max_user_watches)} allowed"
+    text = f"{counted(folders, 'folder')} to watch, {_known(limits.max_user_watches)} allowed"
     if limits.max_user_watches is not None and folders * _SPARE > limits.max_user_watches:
         remedy = f"set the sysctl fs.inotify.max_user_watches to {folders * 4} or more; else they are polled"
         yield warning("inotify", "", text, remedy)
     elif limits.max_user_instances is not None and len(watched) * _SPARE > limits.max_user_instances:
-        text = f"{len(watched)} inboxes to watch, {limits.max_user_instances} inotify instances allowed"
+        inboxes = counted(len(watched), "inbox", "inboxes")
+        text = f"{inboxes} to watch, {limits.max_user_instances} inotify instances allowed"
         yield warning("inotify", "", text, "raise the sysctl fs.inotify.max_user_instances; else they are polled")
     else:
         yield good("inotify", "", text)
@@ -67,7 +67,7 @@ def look_at_workers(config: Config, machine: Machine | None = None) -> Iterator[
     machine = machine or machines.read()
     wishes = wishes_of(config)
     plan = plans.make(wishes, machine)
-    text = f"{plan.count} with {plan.threads} thread(s) each: {'; '.join(plan.reasons)}"
+    text = f"{counted(plan.count, 'worker')} of {counted(plan.threads, 'thread')}: {'; '.join(plan.reasons)}"
     need = plans.worker_memory(wishes, machine) * plan.count
     if machine.memory is not None and need > machine.memory:
         remedy = "lower max_edge or workers.count, or free memory"
@@ -91,11 +91,11 @@ def wishes_of(config: Config) -> Wishes:
     """Return what the configuration asks of the workers."""
     workers = config.workers
     return Wishes(
-        count=workers.count or "auto",
-        threads=workers.threads or "auto",
-        precision=_PRECISIONS[workers.precision],
+        count=workers.count,
+        threads=workers.threads,
+        precision=workers.precision,
         max_edge=max(inbox.max_edge for inbox in config.inboxes),
-        max_memory=workers.max_memory or "auto",
+        max_memory=workers.max_memory,
     )
 
 

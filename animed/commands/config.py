@@ -77,7 +77,7 @@ def _write(target: Path) -> None:
 
 def _make_folder(folder: Path) -> bool:
     """Make a folder and what is missing above it; say whether it was missing."""
-    if folder.is_dir():
+    if os.path.isdir(folder):
         return False
     try:
         folder.mkdir(parents=True, exist_ok=True)

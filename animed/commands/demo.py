@@ -96,10 +96,13 @@ def run(*, keep: bool = True, service: Sequence[str] = SERVICE, patience_s: floa
     console = Console(highlight=False, soft_wrap=True)
     try:
         folders.make()
-        return _show(folders, console, service, time.monotonic() + patience_s)
-    finally:
-        if not keep:
-            shutil.rmtree(folders.root)
+        status = _show(folders, console, service, time.monotonic() + patience_s)
+    except BaseException:
+        shutil.rmtree(folders.root)  # The error says everything that is in there.
+        raise
+    if not keep:
+        shutil.rmtree(folders.root)
+    return status
 
 
 def _show(folders: Folders, console: Console, service: Sequence[str], deadline: float) -> int:

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from animed.commands.access import ask_service, find_photo, full_path, ledger_path, open_config
 from animed.commands.failed import what_to_do
-from animed.commands.output import say, say_json, shown
-from animed.errors import EXIT_OK, NotRunningError, PlaceError
+from animed.commands.output import counted, note, say, say_json, shown
+from animed.errors import EXIT_OK, AnimedError, NotRunningError, PlaceError
 from animed.intake.rules import Rules
 from animed.intake.scan import MARKER
 from animed.logs import path_fields
 from animed.opening import NotRegularError, kind_of, lstat_beneath
 from animed.records import absolute
 from animed.schedule.ledger import Ledger
-from animed.schedule.store import MissingLedgerError
+from animed.schedule.store import LedgerError, MissingLedgerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,7 +125,7 @@ def _by_stat(inbox: InboxConfig, path: bytes, found: FileStat) -> Iterator[Verdi
         yield _against(kind, f"it is not a regular file but a {kind}")
     elif not found.size:
         yield _against("empty", "it has no content yet; after stable_max it counts as failed")
-    elif not os.access(absolute(str(inbox.path), path), os.R_OK):
+    elif not os.access(absolute(str(inbox.path), path), os.R_OK, effective_ids=True):
         yield _against("unreadable", f"this user may not read it (its mode is {stat.filemode(found.mode)})")
 
 
@@ -157,6 +157,10 @@ def _standing(config: Config, key: PhotoKey, ask: Ask) -> dict[str, Any]:
         live = ask(config.state_dir, "where", {"path": path})["where"]
     except NotRunningError:
         live = None
+    except AnimedError as error:
+        # The verdict on the path stands whatever the service thinks of the one who asks.
+        note(str(error))
+        live = None
     recorded = _recorded(config, key)
     return {**recorded, "where": live} if live else recorded
 
@@ -166,6 +170,9 @@ def _recorded(config: Config, key: PhotoKey) -> dict[str, Any]:
         with Ledger.open(ledger_path(config.state_dir), create=False) as ledger:
             row = ledger.get(key)
     except MissingLedgerError:
+        row = None
+    except LedgerError as error:
+        note(str(error))
         row = None
     return {"where": "unknown"} if row is None else _fields(row)
 
@@ -185,5 +192,5 @@ def _describe(place: bytes, key: PhotoKey | None, verdict: Verdict, standing: di
         say(f"  picture: {shown(standing['output'])}")
     if standing.get("reason"):
         advice = f"; {what_to_do(standing['reason'])}" if standing["where"] in {"failed", "retry"} else ""
-        say(f"  reason: {shown(standing['reason'])} after {standing['attempts']} tries{advice}")
+        say(f"  reason: {shown(standing['reason'])} after {counted(standing['attempts'], 'try', 'tries')}{advice}")
         say(f"  detail: {shown(standing['detail'] or '-')}")

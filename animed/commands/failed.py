@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from animed.commands.access import ask_service, ledger_path, open_config
 from animed.commands.output import note, say, say_json, say_table, shown
+from animed.daemon.failures import entry
 from animed.errors import EXIT_OK, NotRunningError
-from animed.logs import path_fields
 from animed.records import Reason
 from animed.schedule.ledger import Ledger
 from animed.schedule.store import MissingLedgerError
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
 
     from animed.commands.access import Ask
     from animed.config import Config
-    from animed.schedule.rows import Row
 
     Entry = Mapping[str, Any]
 
@@ -53,19 +50,6 @@ def run(config_file: Path | None, *, as_json: bool, ask: Ask = ask_service) -> i
     else:
         say("nothing has failed")
     return EXIT_OK
-
-
-def entry(row: Row, root: str | None) -> dict[str, Any]:
-    """Return one failure as programs see it; its path is relative where the inbox has left the configuration."""
-    path = row.key.path if root is None else os.path.join(os.fsencode(root), row.key.path)
-    return {
-        "inbox": row.key.inbox,
-        **path_fields(path),
-        "reason": row.reason,
-        "attempts": row.attempts,
-        "since": datetime.fromtimestamp(row.updated, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-        "will_retry": row.status == "retry" or row.again,
-    }
 
 
 def what_to_do(reason: str) -> str:

@@ -48,7 +48,14 @@ def say_table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, right: Seq
         table.add_column(head, justify="right" if head in right else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
-    console.print(table)
+    with console.capture() as captured:
+        console.print(table)
+    say("\n".join(line.rstrip() for line in captured.get().rstrip("\n").split("\n")))
+
+
+def counted(count: int, noun: str, nouns: str = "") -> str:
+    """Return a number with its noun: 1 photo, 2 photos."""
+    return f"{count} {noun if count == 1 else nouns or noun + 's'}"
 
 
 def duration(seconds: float | None) -> str:

@@ -65,7 +65,7 @@ def look_at_state(state_dir: Path) -> Finding:
     trouble = _trouble(state_dir, parents=True)
     if trouble:
         return failure("state", "", f"{text} {trouble}", _RIGHTS, status=EXIT_CANNOT_CREATE)
-    return good("state", "", f"{text} on {kind}" + ("" if state_dir.is_dir() else ", to be made"))
+    return good("state", "", f"{text} on {kind}" + ("" if os.path.isdir(state_dir) else ", to be made"))
 
 
 def _inbox(inbox: InboxConfig) -> Finding:
@@ -101,9 +101,9 @@ def _output(inbox: InboxConfig) -> Finding:
     try:
         probe(Stage(str(inbox.output), _PREFIX, inbox.mode.file, inbox.preserve.mtime))
     except PlaceError as error:
-        return failure("output", inbox.name, f"{text}: {error.detail}", _remedy(error), status=EXIT_CANNOT_CREATE)
+        return failure("output", inbox.name, error.detail, _remedy(error), status=EXIT_CANNOT_CREATE)
     except PhotoError as error:
-        return failure("output", inbox.name, f"{text}: {error.detail}", _RIGHTS, status=EXIT_CANNOT_CREATE)
+        return failure("output", inbox.name, error.detail, _RIGHTS, status=EXIT_CANNOT_CREATE)
     return good("output", inbox.name, f"{text} takes pictures")
 
 
@@ -113,19 +113,19 @@ def _target(role: str, name: str, folder: Path) -> Finding:
     text = shown(str(folder))
     if trouble:
         return failure(role, name, f"{text} {trouble}", _CONNECTED, status=EXIT_CANNOT_CREATE)
-    return good(role, name, text if folder.is_dir() else f"{text} is to be made")
+    return good(role, name, text if os.path.isdir(folder) else f"{text} is to be made")
 
 
 def _trouble(folder: Path, *, parents: bool) -> str:
     """Say what keeps this user from writing a folder, or from making it; nothing when all is well."""
     if os.path.lexists(folder):
-        if not folder.is_dir():
+        if not os.path.isdir(folder):
             return "is not a folder"
         return "" if _may(folder, os.W_OK | os.X_OK) else "may not be written"
     above = folder.parent
     while parents and not os.path.lexists(above) and above != above.parent:
         above = above.parent
-    if not above.is_dir():
+    if not os.path.isdir(above):
         return f"cannot be made: there is no folder {shown(str(above))}"
     return "" if _may(above, os.W_OK | os.X_OK) else f"cannot be made: {shown(str(above))} may not be written"
 

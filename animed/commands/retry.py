@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from animed.commands.access import ask_service, find_photo, full_path, ledger_path, open_config
-from animed.commands.output import note, say, shown
+from animed.commands.output import counted, note, say, shown
 from animed.errors import EXIT_OK, EXIT_UNEXPECTED, EXIT_USAGE, NotRunningError
 from animed.schedule.ledger import Ledger
 from animed.service.lock import InstanceLock
@@ -52,7 +52,7 @@ def run(config_file: Path | None, paths: Sequence[Path], *, every: bool, ask: As
         note(f"{shown(path)}: has not failed, there is nothing to try again (`animed failed` lists what has)")
     for path in outcome.busy:
         note(f"{shown(path)}: is still to be put into the failed folder; try again when the service has done that")
-    say(f"{outcome.queued} photo{'' if outcome.queued == 1 else 's'} will be tried again")
+    say(f"{counted(outcome.queued, 'photo')} will be tried again")
     if strangers:
         return EXIT_USAGE
     return EXIT_UNEXPECTED if outcome.unknown or outcome.busy else EXIT_OK

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from animed.commands.access import ask_service, open_config
-from animed.commands.output import duration, say, say_json, say_table, shown
+from animed.commands.output import counted, duration, say, say_json, say_table, shown
 from animed.errors import EXIT_OK, EXIT_UNEXPECTED
 
 if TYPE_CHECKING:
@@ -43,6 +43,9 @@ def _describe(report: Report) -> None:
     say(_workload(report))
     say("")
     say_table(_INBOX_HEADS, [_inbox_row(inbox) for inbox in report["inboxes"]], right=_INBOX_HEADS[3:7])
+    for inbox in report["inboxes"]:
+        for trouble in inbox.get("troubles", ()):
+            say(f"  {inbox['name']}: {trouble['role']}: {shown(trouble['detail'])}")
     if report["workers"]:
         say("")
         say_table(_WORKER_HEADS, [_worker_row(worker) for worker in report["workers"]], right=_WORKER_HEADS[3:])
@@ -55,8 +58,9 @@ def _describe(report: Report) -> None:
 def _headline(report: Report) -> str:
     inboxes = report["inboxes"]
     ready = sum(inbox["state"] == "ready" for inbox in inboxes)
+    every = counted(len(inboxes), "inbox", "inboxes")
     return (
-        f"{report['state']} for {duration(report['uptime_s'])}, {ready} of {len(inboxes)} inboxes ready "
+        f"{report['state']} for {duration(report['uptime_s'])}, {ready} of {every} ready "
         f"(animed {report['version']}, process {report['pid']})"
     )
 

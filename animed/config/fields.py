@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
-from annotated_types import Gt
 from pydantic import (
     AfterValidator,
     BeforeValidator,
+    Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     PlainSerializer,
@@ -251,7 +251,7 @@ Duration = Annotated[
     _write(units.format_duration),
     _json(["string", "number"], "5s 10m", minimum=0),
 ]
-Positive = Annotated[Duration, Gt(0)]
+Positive = Annotated[Duration, Field(gt=0)]
 Size = Annotated[
     int, _parsed(units.parse_size), _write(units.format_size), _json(["string", "integer"], "500MB 1GiB", minimum=0)
 ]

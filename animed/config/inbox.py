@@ -33,7 +33,7 @@ class Part(BaseModel):
 
 
 class Preserve(Part):
-    """What of a photo its picture keeps."""
+    """The group `preserve`: what of a photo its picture keeps."""
 
     mtime: bool = Field(default=True, description="Give the picture the photo's time of last change.")
     exif: bool = Field(default=True, description="Keep the EXIF data (camera, date, exposure).")
@@ -44,7 +44,7 @@ class Preserve(Part):
 
 
 class Mode(Part):
-    """Rights of what animed writes."""
+    """The group `mode`: rights of what animed writes."""
 
     file: Bits = Field(default=None, description="Permission bits of pictures; null leaves them to the umask.")
     dir: Bits = Field(default=None, description="Permission bits of new folders; null leaves them to the umask.")

@@ -31,14 +31,14 @@ __all__ = [
 
 
 class BatchConfig(Part):
-    """How photos that arrive together are gathered."""
+    """The section `batch`: how photos that arrive together are gathered."""
 
     max_size: int = Field(default=8, ge=1, description="Most photos in one batch.")
     max_wait: Positive = Field(default=0.2, description="Longest time that a photo waits for others.")
 
 
 class WorkersConfig(Part):
-    """The processes that draw."""
+    """The section `workers`: the processes that draw."""
 
     count: AutoCount = Field(default=None, description="Number of worker processes; auto fits cores and memory.")
     threads: AutoCount = Field(default=None, description="Threads per worker; auto is one.")
@@ -69,7 +69,7 @@ class WorkersConfig(Part):
 
 
 class RetryConfig(Part):
-    """When a photo that failed is tried again."""
+    """The section `retry`: when a photo that failed is tried again."""
 
     attempts: int = Field(default=5, ge=1, description="Most tries of one photo.")
     delay: Positive = Field(default=5.0, description="Wait before the second try.")
@@ -88,7 +88,7 @@ class RetryConfig(Part):
 
 
 class LimitsConfig(Part):
-    """What animed leaves to others."""
+    """The section `limits`: what animed leaves to others."""
 
     min_free: Size = Field(default=2**30, description="Free space on the output's disk below which work stops.")
     backlog: int = Field(default=10_000, ge=1, description="Most photos that are remembered as waiting.")
@@ -96,13 +96,13 @@ class LimitsConfig(Part):
 
 
 class ScheduleConfig(Part):
-    """When animed works."""
+    """The section `schedule`: when animed works."""
 
     active: Annotated[Texts, only(())] = Field(default=(), description="Times of day to work in; empty is always.")
 
 
 class HooksConfig(Part):
-    """Programs that animed starts."""
+    """The section `hooks`: programs that animed starts."""
 
     on_success: Annotated[str | None, only(None)] = Field(default=None, description="Program to run after a picture.")
     on_failure: Annotated[str | None, only(None)] = Field(default=None, description="Program to run after a failure.")
@@ -111,7 +111,7 @@ class HooksConfig(Part):
 
 
 class LoggingConfig(Part):
-    """What is written to standard output."""
+    """The section `logging`: what is written to standard output."""
 
     level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="Least level that is written."

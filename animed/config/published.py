@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
 from animed.config.inbox import InboxConfig
 from animed.config.models import Config
-from animed.config.yaml_text import CoreDumper
+from animed.config.yaml_text import write
 from animed.errors import ConfigError
 
 _NULLABLE: Final = {"Config": ("state_dir", "styles_dir"), "InboxConfig": ("processed_dir", "failed_dir")}
@@ -28,9 +26,7 @@ def default_text() -> str:
 
 def dump(config: Config) -> str:
     """Return the effective configuration as YAML; `load` makes an equal one of it, but for `source`."""
-    return yaml.dump(
-        config.model_dump(exclude={"source"}), Dumper=CoreDumper, sort_keys=False, allow_unicode=True, width=120
-    )
+    return write(config.model_dump(exclude={"source"}))
 
 
 def schema() -> Schema:

@@ -18,6 +18,8 @@ from animed.config.problems import Loc, Problem, dotted
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_WIDTH: Final = 120
+_FOLDED: Final = frozenset("\x85\u2028\u2029\ufeff")
 _MOST_NODES: Final = 100_000
 _NULL: Final = re.compile(r"~|null|Null|NULL|")
 _BOOL: Final = re.compile(r"true|True|TRUE|false|False|FALSE")
@@ -75,6 +77,15 @@ def parse(text: str) -> Document:
     if not isinstance(root, yaml.MappingNode) and not reader.problems:
         reader.problems.append(Problem("", _kind(root), "a mapping at the top level", line=_line(root)))
     return Document(value, reader.lines, tuple(reader.problems))
+
+
+def write(value: object) -> str:
+    """Return YAML that `parse` reads back to an equal value."""
+    readable = yaml.dump(value, Dumper=CoreDumper, sort_keys=False, width=_WIDTH, allow_unicode=True)
+    if not _FOLDED & set(readable):
+        return readable
+    # The emitter leaves these characters bare, and the scanner folds them like line ends.
+    return yaml.dump(value, Dumper=CoreDumper, sort_keys=False, width=_WIDTH, allow_unicode=False)
 
 
 def scalar(text: str) -> object:
@@ -162,7 +173,7 @@ def _line(node: yaml.Node) -> int:
 def _kind(node: yaml.Node) -> str:
     """Name the kind of a node for people."""
     if isinstance(node, yaml.ScalarNode):
-        return f"the value {written(node.value)}"
+        return f"the value {written(scalar(node.value))}"
     return "a list" if isinstance(node, yaml.SequenceNode) else "a mapping"
 
 

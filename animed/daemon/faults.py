@@ -8,24 +8,23 @@ from typing import TYPE_CHECKING
 from animed.daemon.active import Active, Phase
 from animed.daemon.requests import VANISHED
 from animed.records import Failure, Reason
-from animed.schedule.retry import GiveUp, Retry, RetryQueue, decide
+from animed.schedule.retry import GiveUp, Retry, decide
 
 if TYPE_CHECKING:
+    from animed.daemon.backlog import Backlog
     from animed.daemon.desk import Desk
     from animed.daemon.originals import Originals
     from animed.engine.events import WorkerDied
-    from animed.records import Job, PlaceFault
-    from animed.schedule.batcher import Batcher
+    from animed.records import PlaceFault
 
 
 class Faults:
     """Decides between another try, patience and giving up."""
 
-    def __init__(self, desk: Desk, batcher: Batcher, originals: Originals) -> None:
+    def __init__(self, desk: Desk, backlog: Backlog, originals: Originals) -> None:
         self._desk = desk
-        self._batcher = batcher
+        self._backlog = backlog
         self._originals = originals
-        self.retries = RetryQueue()
 
     def failed(self, active: Active, failure: Failure, now: float) -> None:
         """Sort out a fault of one photo."""
@@ -43,15 +42,8 @@ class Faults:
 
     def place_fault(self, active: Active, fault: PlaceFault, now: float) -> None:
         """Suspend the place, and let the photo wait without costing it a try."""
-        self._desk.inbox_of(active.job.key).suspend(fault.role, fault.code, fault.path, fault.detail, now=now)
-        self.put_back(active, now)
-
-    def put_back(self, active: Active, now: float) -> None:
-        """Return a photo to the backlog as it was; it leaves the batch it was in."""
-        job = active.job
-        self._desk.leave(active, "returned", now)
-        if not self._desk.draining:
-            self.requeue(job, now)
+        self._desk.inbox_of(active.job.key).suspend(fault, now)
+        self._backlog.put_back(active, now)
 
     def died(self, event: WorkerDied, now: float) -> None:
         """Rerun each photo of a dead worker alone; one that kills a worker alone uses up its crash attempts."""
@@ -60,17 +52,9 @@ class Faults:
             active = self._desk.actives[job.key]
             if self._desk.inbox_of(job.key).state == "unavailable":
                 # The share hung, and the worker with it: no photo is to blame for that.
-                self.put_back(active, now)
+                self._backlog.put_back(active, now)
             else:
                 self.failed(active, Failure(reason, event.hint), now)
-
-    def requeue(self, job: Job, now: float) -> None:
-        """Put a job into the backlog again; when that is full, the inbox is scanned again later."""
-        inbox = self._desk.inbox_of(job.key)
-        if self._batcher.add(job, now):
-            inbox.begin(job)
-        else:
-            inbox.dirty = True
 
     def _retry(self, active: Active, failure: Failure, verdict: Retry, now: float) -> None:
         job = active.job
@@ -86,7 +70,7 @@ class Faults:
                 "file.retry", job.key, reason=failure.reason, detail=failure.detail, attempt=job.attempt,
                 after_s=round(verdict.after_s, 1), alone=verdict.alone,
             )  # fmt: skip
-            self.retries.add(verdict.job(job), due)
+            self._backlog.retries.add(verdict.job(job), due)
 
         self._desk.leave(active, "retry", now)
         self._desk.journal.commit(write, then, now)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from animed.schedule.retry import PlaceBackoff
 
 if TYPE_CHECKING:
-    from animed.records import PlaceRole
+    from animed.errors import PlaceRole
 
 State = Literal["ready", "degraded", "unavailable"]
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -47,6 +47,11 @@ class Health:
     def draws(self) -> bool:
         """Say whether photos can be drawn: read, and placed."""
         return not self.troubles.keys() & {"inbox", "output"}
+
+    @property
+    def shelves(self) -> list[PlaceRole]:
+        """Return the suspended places where originals go."""
+        return [role for role in self.troubles if role in {"processed", "failed"}]
 
     def fault(self, role: PlaceRole, trouble: Trouble, now: float) -> bool:
         """Note a fault of a place; say whether the place was well before."""

@@ -13,10 +13,10 @@ from animed.daemon.health import Health, ScanClock, Trouble
 from animed.daemon.requests import OpenOutput, OpenRoot, RootFound, Scan, ScanEnded, StartWatch, StatPaths, StopWatch
 from animed.daemon.settling import Settling
 from animed.daemon.watching import Watching
-from animed.errors import AnimedError, PlaceError
+from animed.errors import AnimedError, PlaceError, PlaceRole
 from animed.intake.scan import Found, Ignored, Scanner, Unreadable
 from animed.intake.watch import WatchLimitError
-from animed.records import PhotoKey
+from animed.records import PhotoKey, PlaceFault
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from animed.daemon.sink import Sink
     from animed.intake.rules import Rules
     from animed.intake.watch import Hint
-    from animed.records import FileStat, PlaceRole, Recipe, Stage
+    from animed.records import FileStat, Recipe, Stage
 
 SILENCE_S: Final = 30.0  # a file system that has not answered one call for so long hangs
 IDENTITY_S: Final = 30.0  # seconds between two looks at whether the root is still the same folder
@@ -112,13 +112,13 @@ class Inbox:
 
     # Time.
 
-    def tick(self, now: float) -> None:
+    def tick(self, sink: Sink, now: float) -> None:
         """Do what is due."""
         if self._thread.silent_for(now) > SILENCE_S:
-            self.suspend("inbox", errno.ETIMEDOUT, self.root, "the file system does not answer", now=now)
+            self.suspend(PlaceFault("inbox", errno.ETIMEDOUT, self.root, "the file system does not answer"), now)
             return
         for role in self.health.due(now):
-            self._probe(role, now)
+            self._probe(role, sink, now)
         if self.state != "unavailable" and self.opened:
             self._tick_watch(now)
             self._tick_scan(now)
@@ -172,13 +172,14 @@ class Inbox:
             # What else is ignored may be a temporary file; what stays is told by the next scan.
             sink.ignored(PhotoKey(self.name, hint.path), rule)
 
-    def suspend(self, role: PlaceRole, code: int, path: str, detail: str, *, now: float) -> None:
+    def suspend(self, fault: PlaceFault | PlaceError, now: float) -> None:
         """Suspend a place until a probe finds it well."""
-        trouble = Trouble(code, path, detail)
-        if not self.health.fault(role, trouble, now):
+        trouble = Trouble(fault.code, fault.path, fault.detail)
+        if not self.health.fault(fault.role, trouble, now):
             return
-        fields = {"role": role, "detail": detail, "error": errno.errorcode.get(code, str(code)), "place": path}
-        if role == "inbox":
+        error = errno.errorcode.get(fault.code, str(fault.code))
+        fields = {"role": fault.role, "detail": fault.detail, "error": error, "place": fault.path}
+        if fault.role == "inbox":
             self._log.warning("inbox.unavailable", **fields)
         elif trouble.full:
             self._log.warning("disk.low", **fields)
@@ -190,7 +191,7 @@ class Inbox:
         if free_bytes >= self._min_free:
             return False
         detail = f"{free_bytes} bytes are free, limits.min_free keeps {self._min_free}"
-        self.suspend("output", errno.ENOSPC, self.output, detail, now=now)
+        self.suspend(PlaceFault("output", errno.ENOSPC, self.output, detail), now)
         return True
 
     # Answers.
@@ -218,9 +219,9 @@ class Inbox:
     def _fault(self, result: object, now: float) -> bool:
         """Suspend the place that an answer is a fault of; say whether it is one."""
         if isinstance(result, PlaceError):
-            self.suspend(result.role, result.code, result.path, result.detail, now=now)
+            self.suspend(result, now)
         elif isinstance(result, AnimedError):
-            self.suspend("output", errno.EACCES, self.output, str(result), now=now)
+            self.suspend(PlaceFault("output", errno.EACCES, self.output, str(result)), now)
         return isinstance(result, AnimedError)
 
     def _root_answered(self, result: object, sink: Sink, now: float) -> None:
@@ -231,11 +232,11 @@ class Inbox:
         trouble = self.health.well("inbox")
         if first or trouble or result.identity != self._identity:
             self._identity, self._identity_at = result.identity, now + IDENTITY_S
-            self._watch(result, now)
+            self._watch(result)
             self._log.info("inbox.recovered" if trouble else "inbox.ready", fs=result.fs, watch=self.watching.mode)
             self._came_up(sink, now)
 
-    def _watch(self, found: RootFound, now: float) -> None:
+    def _watch(self, found: RootFound) -> None:
         """Watch first, then scan: what comes in between is found by the one or the other."""
         if self.watching.wants_events(found):
             old, new = self.watching.renew()
@@ -263,10 +264,13 @@ class Inbox:
         if self._fault(result, now) or not isinstance(result, int) or self.is_short(result, now):
             return
         self.sweep = ()
-        trouble = self.health.well("output")
-        if trouble is not None:
-            self._log.info("disk.recovered" if trouble.full else "inbox.recovered", role="output")
+        self.restored("output")
         self._came_up(sink, now)
+
+    def restored(self, role: PlaceRole) -> None:
+        """Note that a place does what it should (again)."""
+        if (trouble := self.health.well(role)) is not None:
+            self._log.info("disk.recovered" if trouble.full else "inbox.recovered", role=role)
 
     def _came_up(self, sink: Sink, now: float) -> None:
         if self.health.draws and self.opened and self.output_opened:
@@ -295,7 +299,7 @@ class Inbox:
             self._opening = True
             self.ask(OpenRoot(self.root, self.config.require_marker))
 
-    def _probe(self, role: PlaceRole, now: float) -> None:
+    def _probe(self, role: PlaceRole, sink: Sink, now: float) -> None:
         """Look whether a suspended place is well again."""
         self.health.troubles[role].backoff.fault(now)
         if role == "inbox":
@@ -303,4 +307,4 @@ class Inbox:
         elif role == "output":
             self.ask(OpenOutput(self.delivery, self.sweep))
         else:
-            self._put_away_again(role)
+            sink.up(self, now)

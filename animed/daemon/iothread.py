@@ -10,7 +10,7 @@ import queue
 import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from animed.errors import AnimedError, PlaceError
 
@@ -39,7 +39,7 @@ class Answer:
 
     inbox: str
     request: Request | Slices
-    result: object
+    result: Any  # what the request says that it answers, or the AnimedError that it raised
 
 
 @dataclass(frozen=True, slots=True)

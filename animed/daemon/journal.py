@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from animed.schedule.ledger import LedgerError
+from animed.schedule.store import LedgerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

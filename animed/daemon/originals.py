@@ -1,4 +1,4 @@
-"""What is still owed to an original: written into the ledger with the outcome, done by the I/O thread, then crossed off.
+"""What is owed to an original is written with the outcome, done by the I/O thread, then crossed off.
 
 A crash in between loses nothing: what is owed stands in the ledger, and doing it again goes on where it stopped.
 """
@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from animed import __version__
-from animed.daemon.owed import Owed
+from animed.daemon.owed import Owed, What
 from animed.daemon.requests import PutAway
 from animed.delivery.originals import Disposed, Kept, private_name
 from animed.delivery.quarantine import FailureRecord, Quarantined
@@ -31,6 +31,12 @@ class Originals:
     def __init__(self, desk: Desk, instance: str) -> None:
         self._desk = desk
         self._instance = instance
+        self._busy: set[PhotoKey] = set()  # asked of an I/O thread
+
+    @property
+    def busy(self) -> bool:
+        """Say whether originals are being put away."""
+        return bool(self._busy)
 
     def after_success(self, key: PhotoKey, stat: FileStat) -> str | None:
         """Return what is owed to the original of a finished picture, as the ledger keeps it; None for nothing."""
@@ -46,31 +52,39 @@ class Originals:
             return None
         time = datetime.fromtimestamp(self._desk.wall(), UTC).isoformat(timespec="seconds")
         record = FailureRecord(failure.reason, failure.detail, config.name, attempts, time, __version__)
-        what = "failed-move" if config.failed == "move" else "failed-copy"
+        what: What = "failed-move" if config.failed == "move" else "failed-copy"
         return Owed(what, active.job.stat, os.fspath(config.failed_dir), record).text()
 
     def put_away(self, key: PhotoKey) -> None:
         """Begin what is owed to an original."""
         row = self._desk.ledger.get(key)
-        if row is not None and row.original_pending is not None:
+        waits = self._desk.inbox_of(key).health.shelves
+        if row is not None and row.original_pending is not None and not waits:
             self._begin(row)
 
     def resume(self, inbox: Inbox) -> None:
-        """Begin all that is owed to the originals of an inbox."""
-        for row in self._desk.ledger.original_waiting(inbox.name):
-            if row.key not in self._desk.actives:
-                self._begin(row)
+        """Begin all that is owed to the originals of an inbox; where their new place fails, one of them probes it."""
+        rows = [row for row in self._desk.ledger.original_waiting(inbox.name) if row.key not in self._desk.actives]
+        for row in rows[: 1 if inbox.health.shelves else None]:
+            self._begin(row)
 
     def _begin(self, row: Row) -> None:
+        if row.key in self._busy:
+            return
+        self._busy.add(row.key)
         inbox = self._desk.inbox_of(row.key)
         owed = Owed.of(row.original_pending or "")
         inbox.ask(PutAway(row.key, inbox.root, owed, private_name(self._instance, row.key.path)))
 
     def put_away_ended(self, request: PutAway, result: Disposed | Quarantined | Kept | AnimedError, now: float) -> None:
         """Cross off what was done, or what cannot be; a place that fails is asked again when it is well."""
+        self._busy.discard(request.key)
+        inbox = self._desk.inbox_of(request.key)
         if isinstance(result, PlaceError):
-            self._desk.inbox_of(request.key).suspend(result.role, result.code, result.path, result.detail, now=now)
+            inbox.suspend(result, now)
             return
+        for role in inbox.health.shelves:
+            inbox.restored(role)
         if isinstance(result, Kept | AnimedError):
             why = result.why if isinstance(result, Kept) else str(result)
             self._desk.reporter.original_kept(request.key, why)

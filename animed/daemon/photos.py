@@ -8,30 +8,30 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from animed.daemon.active import Active, BatchTally, Phase
-from animed.daemon.recipes import task_of
-from animed.daemon.requests import Digest, Digested
+from animed.daemon.recipes import early_name, task_of
+from animed.daemon.requests import Digest, Digested, StageCopy
 from animed.errors import AnimedError, PhotoError, PlaceError
 from animed.opening import NotRegularError
-from animed.records import Failure, Job, Picture, PlaceFault, Reason, Skip
-from animed.schedule.identity import Busy, CheckContent, Known, New, SameContent, after_content, decide
+from animed.records import Failure, Picture, PlaceFault, Reason, Skip
+from animed.schedule.identity import SameContent, after_content
 from animed.schedule.twins import Twins
 
 if TYPE_CHECKING:
+    from animed.daemon.backlog import Backlog
     from animed.daemon.desk import Desk
     from animed.daemon.faults import Faults
     from animed.daemon.placing import Placing
     from animed.engine.events import PhotoFinished
     from animed.engine.pool import Pool
-    from animed.records import Batch, Sighting, Task
-    from animed.schedule.batcher import Batcher
+    from animed.records import Batch, Job, Staged, Task
 
 
 class Photos:
     """Decides what is drawn, and when. Every method takes the loop's `now`."""
 
-    def __init__(self, desk: Desk, batcher: Batcher, pool: Pool, placing: Placing, faults: Faults) -> None:
+    def __init__(self, desk: Desk, backlog: Backlog, pool: Pool, placing: Placing, faults: Faults) -> None:
         self._desk = desk
-        self._batcher = batcher
+        self._backlog = backlog
         self._pool = pool
         self._placing = placing
         self._faults = faults
@@ -39,78 +39,23 @@ class Photos:
         self._suspects: deque[Active] = deque()  # each is drawn alone in its worker
         self._twins = Twins()
 
-    # What intake brings.
-
-    def settled(self, sighting: Sighting, now: float) -> None:
-        """Take a photo that has settled, unless it is known or on its way already."""
-        key, stat = sighting.key, sighting.stat
-        active = self._desk.actives.get(key)
-        if active is not None:
-            if not active.job.stat.same_file(stat):
-                self._desk.relook.add(key)
-            return
-        match decide(self._desk.ledger.get(key), stat):
-            case Known():
-                return
-            case Busy():
-                self._desk.relook.add(key)
-            case CheckContent() as check:
-                self._admit(self._job(sighting, New()), now, check)
-            case New() as new:
-                self._wait_or_admit(self._job(sighting, new), new.next_try, now)
-
-    def empty(self, sighting: Sighting, now: float) -> None:
-        """Give up a file that has stayed empty."""
-        key = sighting.key
-        if key in self._desk.actives or isinstance(decide(self._desk.ledger.get(key), sighting.stat), Known | Busy):
-            return
-        active = self._desk.actives[key] = Active(self._job(sighting, New()))
-        self._faults.failed(active, Failure(Reason.EMPTY, "the file has no content"), now)
-
-    def _job(self, sighting: Sighting, new: New) -> Job:
-        recipe = self._desk.inbox_of(sighting.key).recipe
-        attempt, alone = new.attempts + 1, new.crashes > 0
-        return Job(sighting.key, sighting.stat, recipe, sighting.settled_at, attempt, new.crashes, alone=alone)
-
-    def _wait_or_admit(self, job: Job, next_try: float, now: float) -> None:
-        """Let a back-off that a restart cut short run to its end; a new file under the name starts afresh."""
-        waiting = self._faults.retries.discard(job.key)
-        left = next_try - self._desk.wall()
-        policy = self._desk.policies[job.key.inbox]
-        if waiting is not None and waiting.stat.same_file(job.stat) and left > 0:
-            self._faults.retries.add(waiting, now + left)
-        elif left > 0:
-            self._faults.retries.add(job, now + min(left, policy.backoff.max_delay))
-        else:
-            self._admit(job, now)
-
-    def _admit(self, job: Job, now: float, check: CheckContent | None = None) -> None:
-        """Put a photo into the backlog; when that is full, its inbox is scanned again later."""
-        if self._desk.draining or not self._batcher.add(job, now):
-            self._desk.inbox_of(job.key).dirty = True
-            return
-        self._desk.actives[job.key] = Active(job, check=check)
-        self._desk.reporter.note("file.seen", job.key, size=job.stat.size)
-
     # Whose turn it is.
 
     def dispatch(self, now: float) -> None:
         """Give the workers what they can take."""
-        self._free_twins(now)
-        for job in self._faults.retries.due(now):
-            self._admit(job, now)
+        self._free_twins()
         if self._desk.journal.blocked or self._desk.draining:
             return
-        while self._wants_more() and (batch := self._batcher.take(now, idle=True)) is not None:
+        while self._wants_more() and (batch := self._backlog.take(now)) is not None:
             self._open(batch, now)
         self._send(now)
 
-    def _free_twins(self, now: float) -> None:
+    def _free_twins(self) -> None:
         """Decide anew about the photos that waited for an equal one which has ended."""
         while self._desk.left:
             for job in self._twins.leave(self._desk.left.popleft()):
                 if (active := self._desk.actives.get(job.key)) is not None:
-                    self._share_or_draw(active, now)
+                    self._share_or_draw(active)
 
     def _wants_more(self) -> bool:
         reading = sum(active.phase is Phase.READING for active in self._desk.actives.values())
@@ -127,17 +72,16 @@ class Photos:
     def _read(self, active: Active) -> None:
         active.phase = Phase.READING
         inbox = self._desk.inbox_of(active.job.key)
-        inbox.ask(Digest(active.job, inbox.root, inbox.output, inbox.early_name(active.job)))
+        inbox.ask(Digest(active.job, inbox.root, inbox.output, early_name(inbox.config, active.job)))
 
     def _send(self, now: float) -> None:
-        """Send what was read; suspects go alone, and while one waits no other photo keeps it from an empty worker."""
-        line = self._suspects or self._ready
-        while line and self._pool.free > 0 and self._submit(line[0], now):
-            line.popleft()
-            line = self._suspects or self._ready
+        """Send what was read; a suspect goes to an empty worker, which the pool keeps free for it."""
+        for line in (self._suspects, self._ready):
+            while line and self._submit(line[0], now):
+                line.popleft()
 
     def _submit(self, active: Active, now: float) -> bool:
-        queued = len(self._ready) + len(self._suspects) + len(self._batcher) > 1
+        queued = len(self._ready) + len(self._suspects) + len(self._backlog.batcher) > 1
         if not self._pool.submit(active.job, partial(self._task, active.job), now, queued=queued):
             return False
         active.phase, active.sent_at = Phase.RUNNING, now
@@ -163,17 +107,17 @@ class Photos:
             self._desk.journal.commit(partial(self._desk.ledger.touch, key, stat), lambda: None, now)
             self._desk.leave(active, "known", now)
         elif self._desk.inbox_of(active.job.key).is_short(result.free_bytes, now):
-            self._faults.put_back(active, now)
+            self._backlog.put_back(active, now)
         elif result.name_taken and (policy := self._desk.inbox_of(active.job.key).config.on_conflict) != "suffix":
             self._conflict(active, policy, now)
         else:
-            self._share_or_draw(active, now)
+            self._share_or_draw(active)
 
     def _unread(self, active: Active, error: AnimedError, now: float) -> None:
         """Sort out why a photo could not be read."""
         if isinstance(error, PlaceError):
-            self._desk.inbox_of(active.job.key).suspend(error.role, error.code, error.path, error.detail, now=now)
-            self._faults.put_back(active, now)
+            self._desk.inbox_of(active.job.key).suspend(error, now)
+            self._backlog.put_back(active, now)
         elif isinstance(error, NotRegularError):
             self._desk.reporter.ignored(active.job.key, error.kind)
             self._desk.leave(active, "ignored", now)
@@ -189,9 +133,9 @@ class Photos:
         elif policy == "fail":
             self._faults.failed(active, Failure(Reason.CONFLICT, "the picture's name is taken"), now)
         else:
-            self._share_or_draw(active, now)
+            self._share_or_draw(active)
 
-    def _share_or_draw(self, active: Active, now: float) -> None:
+    def _share_or_draw(self, active: Active) -> None:
         """Let equal content under an equal recipe share a picture; else queue the photo for a worker."""
         job = active.job
         if self._desk.inbox_of(job.key).config.dedupe == "content":
@@ -224,9 +168,19 @@ class Photos:
             case PlaceFault() as fault:
                 self._faults.place_fault(active, fault, now)
 
+    def shared(self, request: StageCopy, result: tuple[Staged, int | None] | AnimedError, now: float) -> None:
+        """Go on with a photo that is to share a picture; draw it when that picture is gone."""
+        if not self._placing.shared(request, result, now):
+            self.draw(self._desk.actives[request.key])
+
+    def returned(self, jobs: tuple[Job, ...], now: float) -> None:
+        """Take back photos that no worker has finished."""
+        for job in jobs:
+            self._backlog.put_back(self._desk.actives[job.key], now)
+
     def clear(self, now: float) -> None:
         """Drop what no worker has begun: the inbox is the durable queue."""
-        self._batcher.clear()
+        self._backlog.batcher.clear()
         for active in list(self._desk.actives.values()):
             if active.phase in {Phase.QUEUED, Phase.READING, Phase.WAITING, Phase.READY}:
                 self._desk.leave(active, "dropped", now)

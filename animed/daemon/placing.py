@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 import os
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from animed.daemon.active import Phase
+from animed.daemon.recipes import layout_of
 from animed.daemon.requests import Discard, Place, Resolve, Resolved, StageCopy
 from animed.delivery.naming import candidates
 from animed.delivery.publish import Placed, Taken
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from animed.daemon.faults import Faults
     from animed.daemon.inbox import Inbox
     from animed.daemon.originals import Originals
-    from animed.records import FileStat, Picture, Staged
+    from animed.records import FileStat, PhotoKey, Picture, Staged
     from animed.schedule.rows import Row
 
 
@@ -34,13 +35,19 @@ class Placing:
         self._desk = desk
         self._faults = faults
         self._originals = originals
+        self._resolving: set[PhotoKey] = set()  # asked of an I/O thread
+
+    @property
+    def busy(self) -> bool:
+        """Say whether claimed names are being looked at."""
+        return bool(self._resolving)
 
     # A new picture.
 
     def place(self, active: Active, picture: Picture, now: float) -> None:
         """Give a picture that a worker has staged its name."""
         active.picture, active.staged, active.ext = picture, picture.staged, picture.ext
-        self._claim(active, now)
+        self._claim(active, picture.staged, now)
 
     def skip(self, active: Active, cause: str, now: float) -> None:
         """Record a photo that a policy leaves out."""
@@ -57,25 +64,24 @@ class Placing:
 
         self._desk.journal.commit(write, then, now)
 
-    def _claim(self, active: Active, now: float) -> None:
+    def _claim(self, active: Active, staged: Staged, now: float) -> None:
         """Make the first commit: the name and what the staged file is, before the name is taken."""
         job, inbox = active.job, self._desk.inbox_of(active.job.key)
         active.phase, active.name = Phase.PLACING, self._next_name(active)
         active.output = os.path.join(os.fsencode(inbox.output), active.name)
-        assert active.staged is not None
         claim = partial(
             self._desk.ledger.publish, job.key, stat=job.stat, sha256=job.sha256, recipe=job.recipe.digest,
-            style=job.recipe.style, output=active.output, staged=active.staged, folder=inbox.stage.folder,
+            style=job.recipe.style, output=active.output, staged=staged, folder=inbox.stage.folder,
             attempts=job.attempt, now=self._desk.wall(),
         )  # fmt: skip
-        self._desk.journal.commit(partial(_claimed, active, claim), partial(self._ask, active, now), now)
+        self._desk.journal.commit(partial(_claimed, active, claim), partial(self._ask, active, staged, now), now)
 
     def _next_name(self, active: Active) -> bytes:
         """Return the best name that no other photo has claimed and that was not found taken."""
         job, inbox = active.job, self._desk.inbox_of(active.job.key)
         config = inbox.config
         names = candidates(
-            job.key.path, template=config.output_name, style=config.style, ext=active.ext, layout=config.layout
+            job.key.path, template=config.output_name, style=config.style, ext=active.ext, layout=layout_of(config)
         )
         for name in itertools.islice(names, active.names, None):
             active.names += 1
@@ -84,14 +90,13 @@ class Placing:
                 return name
         raise AssertionError("candidates never end")
 
-    def _ask(self, active: Active, now: float) -> None:
+    def _ask(self, active: Active, staged: Staged, now: float) -> None:
         if not active.claimed:
-            self._claim(active, now)
+            self._claim(active, staged, now)
             return
         inbox = self._desk.inbox_of(active.job.key)
-        assert active.staged is not None
         overwrite = inbox.config.on_conflict == "overwrite"
-        inbox.ask(Place(active.job.key, active.staged, active.fd, active.name, inbox.delivery, overwrite=overwrite))
+        inbox.ask(Place(active.job.key, staged, active.fd, active.name, inbox.delivery, overwrite=overwrite))
 
     def placed(self, request: Place, result: Placed | Taken | AnimedError, now: float) -> None:
         """Go on with a picture that has its name, or has not."""
@@ -100,12 +105,10 @@ class Placing:
             case Placed(notes=notes):
                 self._finish(active, notes, now)
             case Taken():
-                self._taken(active, now)
+                self._taken(active, request.staged, now)
             case PlaceError():
                 # Whether the name was taken before the fault is found out when the place answers again.
-                self._desk.inbox_of(request.key).suspend(
-                    result.role, result.code, result.path, result.detail, now=now
-                )
+                self._desk.inbox_of(request.key).suspend(result, now)
                 self._desk.leave(active, "returned", now)
             case _:
                 self._refused(active, result, now)
@@ -113,11 +116,9 @@ class Placing:
     def _finish(self, active: Active, notes: tuple[str, ...], now: float) -> None:
         """Make the second commit, then say so, then see to the original."""
         key = active.job.key
-        status = "duplicate" if active.of else "done"
+        status: Literal["done", "duplicate"] = "duplicate" if active.of else "done"
         pending = self._originals.after_success(key, active.job.stat)
-        write = partial(
-            self._desk.ledger.finish, key, status=status, original_pending=pending, now=self._desk.wall()
-        )
+        write = partial(self._desk.ledger.finish, key, status=status, original_pending=pending, now=self._desk.wall())
 
         def then() -> None:
             report = self._desk.reporter
@@ -130,10 +131,10 @@ class Placing:
 
         self._desk.journal.commit(write, then, now)
 
-    def _taken(self, active: Active, now: float) -> None:
+    def _taken(self, active: Active, staged: Staged, now: float) -> None:
         policy = self._desk.inbox_of(active.job.key).config.on_conflict
         if policy in {"suffix", "overwrite"}:
-            self._claim(active, now)
+            self._claim(active, staged, now)
             return
         self._drop_stage(active)
 
@@ -186,7 +187,7 @@ class Placing:
             return False
         else:
             active.staged, active.fd = result
-            self._claim(active, now)
+            self._claim(active, active.staged, now)
         return True
 
     # What a crash, or a place that failed, left open.
@@ -194,15 +195,17 @@ class Placing:
     def resolve(self, inbox: Inbox) -> None:
         """Find out for each claimed name of an inbox whether its picture is there."""
         for row in self._desk.ledger.publishing(inbox.name):
-            if row.key not in self._desk.actives:
+            if row.key not in self._desk.actives and row.key not in self._resolving:
+                self._resolving.add(row.key)
                 inbox.ask(Resolve(row, inbox.root, inbox.output))
 
     def resolved(self, request: Resolve, result: Resolved | AnimedError, now: float) -> None:
         """Record the outcome of a photo whose picture is there; look again at one whose picture is not."""
         row = request.row
+        self._resolving.discard(row.key)
         inbox = self._desk.inbox_of(row.key)
         if isinstance(result, PlaceError):
-            inbox.suspend(result.role, result.code, result.path, result.detail, now=now)
+            inbox.suspend(result, now)
         elif isinstance(result, Resolved) and result.placed:
             self._recover(row, result.original, now)
         else:
@@ -213,7 +216,7 @@ class Placing:
         """Make the second commit of a photo whose picture got its name before the crash."""
         same = original is not None and row.same_stat(original)
         pending = self._originals.after_success(row.key, original) if same and original else None
-                write = partial(
+        write = partial(
             self._desk.ledger.finish, row.key, status="done", original_pending=pending, now=self._desk.wall()
         )
 

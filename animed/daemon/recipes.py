@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
-from animed.delivery.naming import candidates
+from animed.delivery.naming import Layout, candidates
 from animed.records import Recipe, Stage, Task
 
 if TYPE_CHECKING:
@@ -49,6 +49,11 @@ def task_of(job: Job, inbox: InboxConfig, stage: Stage, *, number: int, threads:
     )
 
 
+def layout_of(inbox: InboxConfig) -> Layout:
+    """Return the layout, of those that can be built."""
+    return "flat" if inbox.layout == "flat" else "mirror"
+
+
 def early_name(inbox: InboxConfig, job: Job) -> bytes:
     """Return the full path that a picture would most likely get; b"" where a taken name would not end the matter.
 
@@ -58,5 +63,5 @@ def early_name(inbox: InboxConfig, job: Job) -> bytes:
         return b""
     ext = os.fsdecode(os.path.splitext(job.key.path)[1]).lower()
     ext = _EXTENSIONS.get(inbox.output_format, ".jpg" if ext == ".jpeg" else ext)
-    names = candidates(job.key.path, template=inbox.output_name, style=inbox.style, ext=ext, layout=inbox.layout)
+    names = candidates(job.key.path, template=inbox.output_name, style=inbox.style, ext=ext, layout=layout_of(inbox))
     return os.path.join(os.fsencode(inbox.output), next(names))

@@ -9,7 +9,7 @@ from animed.logs import path_fields
 from animed.records import absolute
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from structlog.typing import FilteringBoundLogger
 
@@ -30,6 +30,7 @@ class Reporter:
         self._log = log
         self._roots = roots
         self._ignored: OrderedDict[tuple[str, bytes, str], None] = OrderedDict()
+        self._noted: set[tuple[str, str]] = set()
         self._finished: deque[float] = deque(maxlen=100_000)
         self.since_start: Counter[str] = Counter(dict.fromkeys(OUTCOMES, 0))
 
@@ -77,6 +78,17 @@ class Reporter:
         self._log.info(
             f"file.{status}", **self.path(key), **path_fields(output, "output"), style=style, recovered=True, **figures
         )
+
+    def original_kept(self, key: PhotoKey, why: str) -> None:
+        """Log an original that stays although it was to go."""
+        self._log.warning("original.kept", **self.path(key), detail=why)
+
+    def place_notes(self, inbox: str, notes: Iterable[str]) -> None:
+        """Log what a file system would not do for a picture, once for each inbox and note."""
+        for note in notes:
+            if (inbox, note) not in self._noted:
+                self._noted.add((inbox, note))
+                self._log.warning("place.note", inbox=inbox, detail=note)
 
     def batch(self, tally: BatchTally, now: float) -> None:
         """Log a batch whose last photo has its outcome."""

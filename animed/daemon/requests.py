@@ -13,10 +13,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from animed.daemon.owed import Owed
 from animed.delivery import publish, staging
-from animed.delivery.originals import Disposed, Kept
-from animed.delivery.quarantine import Quarantined
 from animed.errors import PhotoError, PlaceError
 from animed.intake.filesystem import fs_type, wants_polling
 from animed.intake.scan import Entry, root_identity
@@ -27,6 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from io import FileIO
 
+    from animed.daemon.owed import Owed
+    from animed.delivery.originals import Disposed, Kept
+    from animed.delivery.quarantine import Quarantined
     from animed.intake.scan import Scanner
     from animed.intake.watch import Watch
     from animed.records import Job, PhotoKey, Stage, Staged

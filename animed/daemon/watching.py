@@ -1,4 +1,4 @@
-"""How an inbox is watched: by the kernel's events, by regular scans, or both; and falling back from the one to the other."""
+"""How an inbox is watched: by events, by regular scans, or both, and the fallback from the one to the other."""
 
 from __future__ import annotations
 

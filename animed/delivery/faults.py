@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from animed.errors import AnimedError, PhotoError, PlaceError
-from animed.records import PlaceRole, Reason, printable
+from animed.records import Reason, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from animed.errors import PlaceRole
 
 # Wherever below a root these turn up, the disk, the share or the machine is what fails.
 _PLACE_CODES: Final = frozenset(

@@ -141,7 +141,7 @@ class Original:
         """Remove the hidden original for ever."""
         with self._undone_on_fault(), self._inbox.guard(self._below):
             self._system.unlink(self._private)
-            sync_folder(self._system, self._folder)
+        self._sync_end(self._inbox, self._below, self._folder)
         return Disposed("deleted")
 
     def move(self, place: Place, parents: list[bytes], names: Iterable[bytes]) -> Disposed:
@@ -151,8 +151,8 @@ class Original:
             prepare_root(self._system, place, making)
             with open_folder(self._system, place, parents, making) as folder, place.guard(below):
                 name = self._move_to(folder, islice(names, _MOST_NAMES))
-            with self._inbox.guard(self._below):
-                sync_folder(self._system, self._folder)
+                self._sync_end(place, below, folder)
+            self._sync_end(self._inbox, self._below, self._folder)
         return Disposed("moved", os.path.join(os.fsencode(place.root), below, name))
 
     def copy(self, folder: int, name: bytes) -> None:
@@ -173,6 +173,11 @@ class Original:
         """Say whether a name elsewhere holds the original's content already: a crash cut its move or copy short."""
         source = self._own if peek(self._system, self._private) is None else self._private
         return same_content(self._system, source, Entry(folder, name))
+
+    def _sync_end(self, place: Place, below: bytes, folder: int) -> None:
+        """Make an end durable. A refusal is no reason to say that it did not happen: at worst a power cut undoes it."""
+        with suppress(PhotoError), place.guard(below):
+            sync_folder(self._system, folder)
 
     def _resumed(self) -> bool:
         """Say whether an earlier call left the original under its private name; what else is there is put back."""
@@ -251,8 +256,6 @@ class Original:
             if error.errno != errno.EXDEV:
                 raise
             self._carry_across(target)
-            return
-        sync_folder(self._system, target.folder or 0)
 
     def _carry_across(self, target: Entry) -> None:
         self._copy_across(self._private, target)

@@ -144,7 +144,8 @@ class _Goal:
         except OSError as error:
             if error.errno not in _COPY_INSTEAD:
                 raise
-            self._take_by_copy(held, unnamed=error.errno == errno.EXDEV)
+            # What replaces another needs a name first, and one that was not linked for another reason as well.
+            self._take_by_copy(held, unnamed=error.errno == errno.EXDEV and not self.overwrite)
 
     def _take(self, held: Temp) -> None:
         if held.entry is None and not self.overwrite:
@@ -157,14 +158,16 @@ class _Goal:
             move_free(self.system, held.entry, self.target)
 
     def _replace_by_unnamed(self, descriptor: int) -> None:
-        spare = Entry(self.target.folder, temp_name(self.stage.temp_prefix))
-        self.system.link_descriptor(descriptor, spare)
-        try:
-            self.system.rename(spare, self.target)
-        except OSError:
-            with suppress(OSError):
-                remove(self.system, spare)
-            raise
+        """Replace by way of a hidden name in the stage's folder, where the next start sweeps what a crash left."""
+        with open_folder(self.system, Place("output", self.stage.folder), ()) as folder:
+            spare = Entry(folder, temp_name(self.stage.temp_prefix))
+            self.system.link_descriptor(descriptor, spare)
+            try:
+                self.system.rename(spare, self.target)
+            except OSError:
+                with suppress(OSError):
+                    remove(self.system, spare)
+                raise
 
     def _take_by_copy(self, held: Temp, *, unnamed: bool) -> None:
         """Copy the picture into the target's folder, as durable as it was, and give the copy the name."""

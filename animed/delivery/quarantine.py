@@ -141,7 +141,8 @@ class _Shelving:
     def _take(self, folder: int, action: Literal["move", "copy"]) -> bytes | Kept:
         """Take the first place where both names are free, or the one that an earlier call had begun with."""
         for name in self._names():
-            mine, held = self._mine(folder, name), self._held(folder, name)
+            mine = self._mine(folder, name)
+            held = self._held(folder, name) and not (mine and self._cleared(folder, name))
             if mine is False or (held and not (mine and self._original.equals(folder, name))):
                 continue
             if not held and not self._write_reason(folder, name, renew=bool(mine)):
@@ -187,6 +188,14 @@ class _Shelving:
 
     def _held(self, folder: int, name: bytes) -> bool:
         return peek(self._system, Entry(folder, name)) is not None
+
+    def _cleared(self, folder: int, name: bytes) -> bool:
+        """Remove an empty file beside our own reason: a crash left it, where a name is reserved before it is taken."""
+        entry = Entry(folder, name)
+        if self._card["size"] == 0 or self._system.lstat(entry).st_size:
+            return False
+        remove(self._system, entry)
+        return True
 
     def _mine(self, folder: int, name: bytes) -> bool | None:
         """Say whether the reason file at a place tells of this very photo; None when there is no such file."""

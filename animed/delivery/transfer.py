@@ -154,7 +154,8 @@ def move_free(system: System, source: Entry, target: Entry) -> None:
     """Rename without ever replacing. FileExistsError when the target's name is taken.
 
     Where the file system has no such rename (NFS) a second name is linked and the first removed; where it has no links
-    either (FAT, some SMB servers) the name is reserved by an empty file, which the rename then replaces.
+    either (old FAT and SMB drivers) the name is reserved by an empty file, which the rename then replaces; a crash
+    between the two leaves that empty file, and whoever comes back takes another name or, if it knows, removes it.
     """
     try:
         system.rename_free(source, target)

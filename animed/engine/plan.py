@@ -11,22 +11,22 @@ if TYPE_CHECKING:
 MIB: Final = 1 << 20
 GIB: Final = 1 << 30
 IMPORT: Final = 300 * MIB  # what a worker holds before its first photo: the network's libraries and the weights
-PEAK: Final = {"bf16": 630 * MIB, "fp32": 1120 * MIB}  # measured peak of the network at PEAK_PIXELS
+PEAK: Final = {"bfloat16": 630 * MIB, "float32": 1120 * MIB}  # measured peak of the network at PEAK_PIXELS
 PEAK_PIXELS: Final = 1024 * 768
 SHARE: Final = 0.8  # of the available memory; the rest is for decoding, the parent and the machine
 
-Precision = Literal["auto", "fp32", "bf16"]
+Precision = Literal["auto", "float32", "bfloat16"]
 
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What the configuration asks for."""
+    """What the configuration asks for; None is `auto`."""
 
-    count: int | Literal["auto"] = "auto"
-    threads: int | Literal["auto"] = "auto"
+    count: int | None = None
+    threads: int | None = None
     precision: Precision = "auto"
     max_edge: int = 1024  # the largest of all inboxes, pixels
-    max_memory: int | Literal["auto"] = "auto"  # bytes for one worker
+    max_memory: int | None = None  # bytes for one worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,20 +46,20 @@ def make(wishes: Wishes, machine: Machine) -> Plan:
     cores = usable_cores(machine)
     need = worker_memory(wishes, machine)
     count, why = _count(wishes, cores, fits=_fits(machine, need))
-    threads = max(1, cores // count) if wishes.threads == "auto" else wishes.threads
+    threads = max(1, cores // count) if wishes.threads is None else wishes.threads
     reasons = [_cores_text(machine, cores), f"a worker needs about {need // MIB} MiB", why]
     if count * threads > cores:
         reasons.append(
             f"{count} workers of {threads} threads are more than {cores} cores: they will wait on each other"
         )
-    if wishes.max_memory != "auto" and wishes.max_memory < need:
+    if wishes.max_memory is not None and wishes.max_memory < need:
         reasons.append(f"max_memory is below the {need // MIB} MiB of one photo: workers will often be replaced")
     return Plan(
         count,
         threads,
         total_threads=count * threads,
         max_memory=_max_memory(wishes, machine, need=need, count=count),
-        data_limit=None if wishes.max_memory == "auto" else 2 * max(wishes.max_memory, need) + 2 * GIB,
+        data_limit=None if wishes.max_memory is None else 2 * max(wishes.max_memory, need) + 2 * GIB,
         reasons=tuple(reasons),
     )
 
@@ -72,8 +72,8 @@ def usable_cores(machine: Machine) -> int:
 
 def worker_memory(wishes: Wishes, machine: Machine) -> int:
     """Return the bytes that a worker needs for a square photo of the largest edge."""
-    bf16 = wishes.precision == "bf16" or (wishes.precision == "auto" and machine.bf16)
-    return IMPORT + PEAK["bf16" if bf16 else "fp32"] * wishes.max_edge**2 // PEAK_PIXELS
+    bf16 = wishes.precision == "bfloat16" or (wishes.precision == "auto" and machine.bf16)
+    return IMPORT + PEAK["bfloat16" if bf16 else "float32"] * wishes.max_edge**2 // PEAK_PIXELS
 
 
 def _fits(machine: Machine, need: int) -> int | None:
@@ -81,9 +81,9 @@ def _fits(machine: Machine, need: int) -> int | None:
 
 
 def _count(wishes: Wishes, cores: int, *, fits: int | None) -> tuple[int, str]:
-    if wishes.count != "auto":
+    if wishes.count is not None:
         return wishes.count, f"{wishes.count} workers as configured"
-    by_cores = cores if wishes.threads == "auto" else max(1, cores // wishes.threads)
+    by_cores = cores if wishes.threads is None else max(1, cores // wishes.threads)
     if fits is None or fits >= by_cores:
         return by_cores, f"{by_cores} workers for {cores} cores"
     if fits == 0:
@@ -97,7 +97,7 @@ def _max_memory(wishes: Wishes, machine: Machine, *, need: int, count: int) -> i
     By itself: at its share of the memory, but not before it clearly exceeds its need (or every photo would cost a
     start), and not later than at three times its need (a leak should not fill a large machine).
     """
-    if wishes.max_memory != "auto":
+    if wishes.max_memory is not None:
         return wishes.max_memory
     share = int((machine.memory or 0) * SHARE) // count
     return max(need * 5 // 4, min(need * 3 + GIB, share))

@@ -33,7 +33,7 @@ from animed.engine.protocol import (
     clip,
 )
 from animed.errors import AnimedError, PhotoError, PlaceError
-from animed.records import Failure, Outcome, Picture, PlaceFault, PlaceRole, Reason, Task
+from animed.records import Failure, Outcome, Picture, PlaceFault, Reason, Task
 
 if TYPE_CHECKING:
     import socket
@@ -197,7 +197,7 @@ def fault_of(error: Exception) -> Failure | PlaceFault:
     if isinstance(error, PhotoError):
         return Failure(error.reason, clip(error.detail))
     if isinstance(error, PlaceError):
-        return PlaceFault(cast("PlaceRole", error.role), error.code, error.path, clip(error.detail))
+        return PlaceFault(error.role, error.code, error.path, clip(error.detail))
     one_line = clip(" ".join(f"{type(error).__name__}: {error}".split()))
     if isinstance(error, MemoryError) or any(words in str(error).lower() for words in NO_MEMORY):
         return Failure(Reason.OUT_OF_MEMORY, one_line)

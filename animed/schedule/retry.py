@@ -166,6 +166,10 @@ class RetryQueue:
     def __contains__(self, key: PhotoKey) -> bool:
         return key in self._jobs
 
+    def get(self, key: PhotoKey) -> Job | None:
+        """Return the job of a photo that waits here."""
+        return self._jobs.get(key, (0, None))[1]
+
     def add(self, job: Job, due_at: float) -> None:
         """Let a job wait until `due_at`, in place of an earlier one of the same photo."""
         self.discard(job.key)

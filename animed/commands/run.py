@@ -1,0 +1,57 @@
+"""`animed run`: the service, in the foreground."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import structlog
+
+from animed import config, logs
+from animed.daemon.loop import Daemon
+from animed.daemon.parts import assembled
+from animed.daemon.questions import Questions
+from animed.daemon.signals import die_by
+from animed.errors import EXIT_OK
+from animed.service import sdnotify
+from animed.service.control import ControlServer
+from animed.service.endpoint import server_path
+from animed.service.lock import InstanceLock
+
+if TYPE_CHECKING:
+    import signal
+
+    from animed.config import Config
+
+
+def run(config_file: Path | None) -> int:
+    """Serve until a signal comes, then die by that signal.
+
+    Raises ConfigError, LockedError, StyleError or WorkersError.
+    """
+    settings = config.load(config_file, environ=os.environ, cwd=Path.cwd())
+    notifier = sdnotify.Notifier(sdnotify.take(os.environ), pid=os.getpid())
+    with InstanceLock(os.fspath(settings.state_dir)):
+        writer = logs.configure(settings.logging.level, settings.logging.format, stream=sys.stdout)
+        try:
+            number = _serve(settings, notifier)
+        finally:
+            writer.close()
+    if number is not None:
+        die_by(number)
+    return EXIT_OK
+
+
+def _serve(settings: Config, notifier: sdnotify.Notifier) -> signal.Signals | None:
+    log = structlog.get_logger()
+    with assembled(settings, log, notifier) as parts:
+        daemon = Daemon(parts)
+        questions = Questions(parts.desk, daemon.status, daemon.clock)
+        state_dir = os.fspath(settings.state_dir)
+        parts.control = ControlServer(server_path(state_dir, os.environ, uid=os.getuid()), questions.answer)
+        try:
+            return daemon.run()
+        finally:
+            parts.control.close()

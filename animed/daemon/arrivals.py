@@ -1,0 +1,114 @@
+"""What intake brings: who is new, who is known, who has to wait for the end of a back-off."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from animed.daemon.active import Active
+from animed.records import Failure, Job, PhotoKey, Reason
+from animed.schedule.identity import Busy, CheckContent, Known, New, decide
+
+if TYPE_CHECKING:
+    from animed.daemon.backlog import Backlog
+    from animed.daemon.desk import Desk
+    from animed.daemon.faults import Faults
+    from animed.daemon.inbox import Inbox
+    from animed.daemon.originals import Originals
+    from animed.daemon.placing import Placing
+    from animed.intake.scan import Found
+    from animed.records import FileStat, Sighting
+    from animed.schedule.rows import Row
+
+
+class Arrivals:
+    """Takes what the inboxes find, and admits what is to be drawn. It is the sink of every inbox."""
+
+    def __init__(self, desk: Desk, backlog: Backlog, faults: Faults, placing: Placing, originals: Originals) -> None:
+        self._desk = desk
+        self._backlog = backlog
+        self._faults = faults
+        self._placing = placing
+        self._originals = originals
+
+    def up(self, inbox: Inbox, now: float) -> None:
+        """Resolve what was left open, now that this inbox's places answer."""
+        del now
+        self._placing.resolve(inbox)
+        self._originals.resume(inbox)
+
+    def ignored(self, key: PhotoKey, rule: str) -> None:
+        """Log a path that is never taken."""
+        self._desk.reporter.ignored(key, rule)
+
+    def waiting(self, key: PhotoKey) -> None:
+        """Log a path that is not complete yet."""
+        self._desk.reporter.note("file.waiting", key)
+
+    def vanished(self, key: PhotoKey) -> None:
+        """Log a photo that was gone before it was read; one that has its outcome may go as it likes."""
+        if self._desk.ledger.get(key) is None:
+            self._desk.reporter.note("file.vanished", key)
+
+    def found(self, inbox: Inbox, entries: list[Found], now: float) -> None:
+        """Let settle what a scan has found, but for what is known: that costs no further look."""
+        rows = self._desk.ledger.get_many(PhotoKey(inbox.name, entry.path) for entry in entries)
+        for entry in entries:
+            key = PhotoKey(inbox.name, entry.path)
+            if not self._is_known(key, entry.stat, rows.get(key)):
+                inbox.hint(entry.path, now, entry.stat)
+
+    def _is_known(self, key: PhotoKey, stat: FileStat, row: Row | None) -> bool:
+        active = self._desk.actives.get(key)
+        if active is not None:
+            return active.job.stat.same_file(stat)
+        waiting = self._backlog.retries.get(key)
+        if waiting is not None:
+            return waiting.stat.same_file(stat)
+        return isinstance(decide(row, stat), Known | Busy)
+
+    def settled(self, sighting: Sighting, now: float) -> None:
+        """Take a photo that has settled, unless it is known or on its way already."""
+        key, stat = sighting.key, sighting.stat
+        active = self._desk.actives.get(key)
+        if active is not None:
+            if not active.job.stat.same_file(stat):
+                self._desk.relook.add(key)
+            return
+        match decide(self._desk.ledger.get(key), stat):
+            case Known():
+                return
+            case Busy():
+                self._desk.relook.add(key)
+            case CheckContent() as check:
+                self._admit(self._job(sighting, New()), now, check)
+            case New() as new:
+                self._wait_or_admit(self._job(sighting, new), new.next_try, now)
+
+    def empty(self, sighting: Sighting, now: float) -> None:
+        """Give up a file that has stayed empty."""
+        key = sighting.key
+        if key in self._desk.actives or isinstance(decide(self._desk.ledger.get(key), sighting.stat), Known | Busy):
+            return
+        active = self._desk.actives[key] = Active(self._job(sighting, New()))
+        self._faults.failed(active, Failure(Reason.EMPTY, "the file has no content"), now)
+
+    def _job(self, sighting: Sighting, new: New) -> Job:
+        recipe = self._desk.inbox_of(sighting.key).recipe
+        attempt, alone = new.attempts + 1, new.crashes > 0
+        return Job(sighting.key, sighting.stat, recipe, sighting.settled_at, attempt, new.crashes, alone=alone)
+
+    def _wait_or_admit(self, job: Job, next_try: float, now: float) -> None:
+        """Let a back-off that a restart cut short run to its end; a new file under the name starts afresh."""
+        waiting = self._backlog.retries.discard(job.key)
+        left = next_try - self._desk.wall()
+        policy = self._desk.policies[job.key.inbox]
+        if waiting is not None and waiting.stat.same_file(job.stat) and left > 0:
+            self._backlog.retries.add(waiting, now + left)
+        elif left > 0:
+            self._backlog.retries.add(job, now + min(left, policy.backoff.max_delay))
+        else:
+            self._admit(job, now)
+
+    def _admit(self, job: Job, now: float, check: CheckContent | None = None) -> None:
+        if self._backlog.admit(job, now, check):
+            self._desk.reporter.note("file.seen", job.key, size=job.stat.size)

@@ -1,0 +1,268 @@
+"""The daemon's one loop: it waits for pipes, posts, signals and questions, hands them on, and does what is due.
+
+STARTING → RUNNING → DRAINING → STOPPED. The main thread touches no inbox and no output file system.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import time
+import traceback
+from typing import TYPE_CHECKING, Any, Final
+
+from animed.daemon import status
+from animed.daemon.iothread import Answer, Ended
+from animed.daemon.requests import Digest, Discard, Place, PutAway, Resolve, StageCopy
+from animed.daemon.signals import Signals
+from animed.engine import events
+from animed.errors import WorkersError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from structlog.typing import FilteringBoundLogger
+
+    from animed.daemon.parts import Parts
+    from animed.daemon.status import State
+    from animed.engine.events import PoolEvent
+
+READY_S: Final = 10.0  # an inbox that has not answered by then does not hold up the service's readiness
+PLACING_S: Final = 2.0  # at a stop, for pictures that are being placed when the last worker has gone
+STOPPERS: Final = frozenset({signal.SIGTERM, signal.SIGINT})
+
+
+class Daemon:
+    """Runs the parts until a signal, a fault, or (in a single pass) the end of the work."""
+
+    def __init__(self, parts: Parts, *, once: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
+        self._parts = parts
+        self._log: FilteringBoundLogger = parts.log
+        self._once = once
+        self.clock = clock
+        self._started_at = clock()
+        self._state: State = "starting"
+        self._stop_by: signal.Signals | None = None
+        self._deadline: float | None = None
+        self._watchdog_at = 0.0
+        self.on_turn: Callable[[], None] = lambda: None
+
+    # The life of the service.
+
+    def run(self) -> signal.Signals | None:
+        """Work until the end; returns the signal that asked for it, or None."""
+        self._log.info("daemon.starting", pid=os.getpid(), plan=list(self._parts.plan.reasons))
+        signals = Signals()
+        try:
+            self._start()
+            while not self._is_over():
+                self._turn(signals)
+            self._shut_down()
+        finally:
+            self._parts.pool.kill(self.clock())
+            signals.close()
+        self._log.info("daemon.stopped", uptime_s=round(self.clock() - self._started_at, 1))
+        return self._stop_by
+
+    def _start(self) -> None:
+        now = self.clock()
+        self._take_pool_events(self._parts.pool.start(now), now)
+        for inbox in self._parts.desk.inboxes.values():
+            inbox.start()
+
+    def _turn(self, signals: Signals) -> None:
+        """Wait for something to happen, take it in, and do what is due."""
+        ready = self._wait(signals)
+        now = self.clock()
+        for number in signals.drain():
+            self._signalled(number, now)
+        self._take_posts(now)
+        self._take_pool_events(self._parts.pool.poll(ready, now), now)
+        self._take_pool_events(self._parts.pool.tick(now), now)
+        if self._parts.control is not None:
+            self._parts.control.poll(ready, now)
+        self._tick(now)
+        self.on_turn()
+
+    def _wait(self, signals: Signals) -> frozenset[int]:
+        parts = self._parts
+        poller = select.poll()
+        control = [] if parts.control is None else parts.control.waitables()
+        for fd in (signals.fileno(), parts.mailbox.fileno(), *parts.pool.waitables(), *control):
+            poller.register(fd, select.POLLIN)
+        deadline = self._next_deadline(self.clock())
+        timeout = None if deadline is None else max(0.0, deadline - self.clock()) * 1000
+        return frozenset(fd for fd, _ in poller.poll(timeout))
+
+    def _next_deadline(self, now: float) -> float | None:
+        parts = self._parts
+        dues = [parts.pool.next_deadline(now), parts.backlog.next_due(), parts.desk.journal.next_due(), self._deadline]
+        if not parts.desk.draining:
+            dues += [inbox.next_deadline(now) for inbox in parts.desk.inboxes.values()]
+        if parts.control is not None:
+            dues.append(parts.control.next_deadline())
+        if parts.notifier.watchdog_interval() is not None:
+            dues.append(self._watchdog_at)
+        if self._state == "starting":
+            dues.append(self._started_at + READY_S)
+        return min((due for due in dues if due is not None), default=None)
+
+    def _tick(self, now: float) -> None:
+        parts = self._parts
+        parts.desk.journal.tick(now)
+        if not parts.desk.draining:
+            for inbox in parts.desk.inboxes.values():
+                inbox.tick(parts.arrivals, now)
+            parts.backlog.tick(now)
+            parts.photos.dispatch(now)
+        self._update_state(now)
+        self._tell_manager(now)
+
+    def _tell_manager(self, now: float) -> None:
+        """Say that the loop turns and no busy worker is silent; an idle service is well."""
+        interval = self._parts.notifier.watchdog_interval()
+        if interval is not None and now >= self._watchdog_at:
+            self._watchdog_at = now + interval
+            if not self._parts.pool.silent(now):
+                self._parts.notifier.watchdog()
+
+    def _update_state(self, now: float) -> None:
+        if self._state == "starting":
+            opened = all(inbox.opened and inbox.output_opened for inbox in self._parts.desk.inboxes.values())
+            if self._parts.pool.ready and (opened or now - self._started_at >= READY_S):
+                self._state = "running"
+                self._log.info("daemon.ready", boot_s=round(now - self._started_at, 2))
+                self._parts.notifier.ready("Waiting for photos")
+        elif self._state in {"running", "degraded"}:
+            ill = self._parts.pool.degraded or self._parts.desk.journal.blocked
+            self._state = "degraded" if ill else "running"
+
+    def _is_over(self) -> bool:
+        parts, now = self._parts, self.clock()
+        if self._state == "draining":
+            late = self._deadline is not None and now >= self._deadline
+            return late or (parts.pool.stopped and not parts.desk.actives)
+        if self._once and parts.is_through():
+            self._drain(None, now)
+        return False
+
+    # A stop, in a fixed order: intake, waiting photos, running photos, pictures being placed, workers, ledger.
+
+    def _drain(self, number: signal.Signals | None, now: float) -> None:
+        self._log.info("daemon.stopping", signal=number and number.name)
+        self._parts.notifier.stopping()
+        self._state, self._stop_by = "draining", number
+        self._deadline = now + self._parts.config.workers.stop_timeout
+        self._parts.desk.draining = True
+        for inbox in self._parts.desk.inboxes.values():
+            inbox.stop()
+        self._parts.photos.clear(now)
+        self._parts.pool.stop(now)
+
+    def _shut_down(self) -> None:
+        """Kill what has not ended in time, and give the I/O threads a moment for the pictures in their hands."""
+        now = self.clock()
+        self._take_pool_events(self._parts.pool.kill(now), now)
+        end = now + PLACING_S
+        for inbox in self._parts.desk.inboxes.values():
+            inbox.end()
+        for inbox in self._parts.desk.inboxes.values():
+            inbox.join(max(0.0, end - self.clock()))
+        self._take_posts(self.clock())
+
+    # What comes in.
+
+    def _signalled(self, number: signal.Signals, now: float) -> None:
+        if number in STOPPERS and self._state == "draining":
+            self._deadline = now  # a second one means: at once
+        elif number in STOPPERS:
+            self._drain(number, now)
+        elif number == signal.SIGUSR1:
+            for inbox in self._parts.desk.inboxes.values():
+                inbox.scans.wanted = True
+        elif number == signal.SIGUSR2:
+            self._dump()
+        else:
+            self._log.warning("config.rejected", detail="reload is not available in this version: restart the service")
+
+    def _dump(self) -> None:
+        """Write the state, and what each thread is doing."""
+        stacks = {
+            str(ident): [f"{part.filename}:{part.lineno} {part.name}" for part in traceback.extract_stack(frame)]
+            for ident, frame in sys._current_frames().items()  # noqa: SLF001 - the only way to see all threads
+        }
+        self._log.info("daemon.dump", status=self.status(), threads=stacks)
+
+    def _take_posts(self, now: float) -> None:
+        for post in self._parts.mailbox.drain():
+            if isinstance(post, Answer):
+                self._answered(post, now)
+            elif isinstance(post, Ended):
+                if not post.asked:
+                    raise RuntimeError(f"the I/O thread of inbox {post.inbox} has died")
+            elif not self._parts.desk.draining:
+                name, hint = post
+                self._parts.desk.inboxes[name].hinted(hint, self._parts.arrivals, now)
+
+    def _answered(self, answer: Answer, now: float) -> None:
+        """Hand an answer to whoever asked."""
+        parts, result = self._parts, answer.result
+        inbox = parts.desk.inboxes[answer.inbox]
+        if not parts.desk.draining and inbox.answered(answer, parts.arrivals, now):
+            return
+        match answer.request:
+            case Digest() as request:
+                parts.photos.digested(request, result, now)
+            case Place() as request:
+                parts.placing.placed(request, result, now)
+            case StageCopy() as request:
+                parts.photos.shared(request, result, now)
+            case Resolve() as request:
+                parts.placing.resolved(request, result, now)
+            case PutAway() as request:
+                parts.originals.put_away_ended(request, result, now)
+            case Discard() | _:
+                pass
+
+    def _take_pool_events(self, pool_events: list[PoolEvent], now: float) -> None:
+        for event in pool_events:
+            self._take_pool_event(event, now)
+
+    def _take_pool_event(self, event: PoolEvent, now: float) -> None:
+        parts = self._parts
+        match event:
+            case events.PhotoFinished():
+                parts.photos.finished(event, now)
+            case events.PhotosReturned():
+                parts.photos.returned(event.jobs, now)
+            case events.WorkersCannotStart():
+                raise WorkersError(event.title, remedy=event.remedy)
+            case _:
+                self._tell_worker(event)
+        if isinstance(event, events.WorkerDied):
+            parts.faults.died(event, now)
+
+    def _tell_worker(self, event: PoolEvent) -> None:
+        """Log what happened to a worker."""
+        log = self._log
+        match event:
+            case events.WorkerOutput():
+                log.info("worker.output", worker=event.pid, stream=event.stream, line=event.line)
+            case events.WorkerStarted():
+                log.info("worker.started", worker=event.pid, precision=event.precision, boot_s=event.boot_s)
+            case events.WorkerDied():
+                log.warning("worker.died", worker=event.pid, cause=event.cause, detail=event.hint)
+            case events.WorkerTimeout():
+                log.warning("worker.timeout", worker=event.pid, silent_s=round(event.silent_s, 1))
+            case events.WorkerRecycled():
+                log.info("worker.recycled", worker=event.pid, why=event.why)
+
+    def status(self) -> dict[str, Any]:
+        """Return the live state."""
+        parts = self._parts
+        return status.report(
+            parts.desk, parts.backlog, parts.pool, state=self._state, pid=os.getpid(),
+            started_at=self._started_at, now=self.clock(),
+        )  # fmt: skip

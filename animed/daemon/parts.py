@@ -1,0 +1,240 @@
+"""Builds the daemon's parts from a configuration, and takes them down again in order."""
+
+from __future__ import annotations
+
+import contextlib
+import grp
+import os
+import time
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from animed.catalog import Catalog
+from animed.daemon.arrivals import Arrivals
+from animed.daemon.backlog import Backlog
+from animed.daemon.desk import Desk
+from animed.daemon.faults import Faults
+from animed.daemon.inbox import Inbox
+from animed.daemon.iothread import IoThread
+from animed.daemon.journal import Journal
+from animed.daemon.mailbox import Mailbox
+from animed.daemon.originals import Originals
+from animed.daemon.photos import Photos
+from animed.daemon.placing import Placing
+from animed.daemon.recipes import recipe_of, stage_of
+from animed.daemon.report import Reporter
+from animed.daemon.requests import Delivery
+from animed.engine import machine, plan
+from animed.engine.environment import environment
+from animed.engine.pool import Pool
+from animed.engine.protocol import Limits, WorkerSpec
+from animed.errors import ConfigError
+from animed.intake.rules import Rules
+from animed.schedule.batcher import Batcher
+from animed.schedule.ledger import Ledger
+from animed.schedule.retry import Backoff, RetryPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from structlog.typing import FilteringBoundLogger
+
+    from animed.catalog import Style
+    from animed.config import Config, InboxConfig
+    from animed.daemon.iothread import Answer, Ended
+    from animed.engine.plan import Plan
+    from animed.intake.watch import Hint
+    from animed.records import WeightsFile
+    from animed.service.control import ControlServer
+    from animed.service.sdnotify import Notifier
+
+    Post = Answer | Ended | tuple[str, Hint]
+
+LEDGER_NAME: Final = "ledger.db"
+_FACTORY: Final = "animed.engine.pipeline:make"
+
+
+@dataclass(slots=True)
+class Parts:
+    """Everything that the loop runs."""
+
+    config: Config
+    log: FilteringBoundLogger
+    plan: Plan
+    pool: Pool
+    mailbox: Mailbox[Post]
+    desk: Desk
+    backlog: Backlog
+    faults: Faults
+    originals: Originals
+    placing: Placing
+    photos: Photos
+    arrivals: Arrivals
+    notifier: Notifier
+    control: ControlServer | None = None
+
+    def is_through(self) -> bool:
+        """Say whether a single pass has nothing left that could be done now."""
+        waiting = self.desk.journal.blocked or len(self.backlog.retries) > 0 or self.placing.busy or self.originals.busy
+        if waiting or any(self._is_moving(inbox) for inbox in self.desk.inboxes.values()):
+            return False
+        return all(not self.desk.inbox_of(key).health.draws for key in self.desk.actives)
+
+    def _is_moving(self, inbox: Inbox) -> bool:
+        """Say whether an inbox may still bring photos: an unavailable one does not."""
+        if not (inbox.opened and inbox.output_opened):
+            return True
+        if inbox.state == "unavailable":
+            return False
+        return not inbox.scanned or inbox.scans.running or inbox.dirty or inbox.settling.pending > 0
+
+
+@contextlib.contextmanager
+def assembled(config: Config, log: FilteringBoundLogger, notifier: Notifier, *, once: bool = False) -> Iterator[Parts]:
+    """Give the parts, and close what they hold at the end. The caller holds the state folder's lock.
+
+    Raises StyleError, ConfigError or LedgerError.
+    """
+    styles = styles_of(config)
+    with contextlib.ExitStack() as stack:
+        ledger = stack.enter_context(Ledger.open(os.fspath(config.state_dir / LEDGER_NAME)))
+        mailbox: Mailbox[Post] = Mailbox()
+        stack.callback(mailbox.close)
+        the_plan = plan_of(config)
+        pool = Pool(the_plan, spec_of(config, tuple(style.weights_file for style in styles.values()), the_plan))
+        inboxes = {
+            inbox.name: _inbox(
+                inbox,
+                styles[inbox.style],
+                instance=ledger.instance,
+                post=mailbox.post,
+                log=log,
+                config=config,
+                once=once,
+            )
+            for inbox in config.inboxes
+        }
+        reporter = Reporter(log, {name: inbox.root for name, inbox in inboxes.items()})
+        policies = {inbox.name: _policy(config, inbox, once=once) for inbox in config.inboxes}
+        desk = Desk(ledger, Journal(log), reporter, inboxes, policies, time.time)
+        yield _wire(config=config, log=log, the_plan=the_plan, pool=pool, mailbox=mailbox, desk=desk, notifier=notifier)
+
+
+def _wire(
+    *,
+    config: Config,
+    log: FilteringBoundLogger,
+    the_plan: Plan,
+    pool: Pool,
+    mailbox: Mailbox[Post],
+    desk: Desk,
+    notifier: Notifier,
+) -> Parts:
+    batch = config.batch
+    backlog = Backlog(desk, Batcher(batch.max_size, batch.max_wait, config.limits.backlog))
+    originals = Originals(desk, desk.ledger.instance)
+    faults = Faults(desk, backlog, originals)
+    placing = Placing(desk, faults, originals)
+    photos = Photos(desk, backlog, pool, placing, faults)
+    arrivals = Arrivals(desk, backlog, faults, placing, originals)
+    for inbox in desk.inboxes.values():
+        # Leftovers lie where pictures are staged, and beside the names of pictures that were being placed.
+        rows = desk.ledger.publishing(inbox.name)
+        beside = {os.fsdecode(os.path.dirname(row.output)) for row in rows if row.output is not None}
+        inbox.sweep = tuple({inbox.output, *beside})
+    return Parts(
+        config, log, the_plan, pool, mailbox, desk, backlog, faults, originals, placing, photos, arrivals, notifier
+    )
+
+
+def styles_of(config: Config) -> dict[str, Style]:
+    """Return the verified styles that the inboxes use; raises StyleError."""
+    catalog = Catalog.read(styles_dir=config.styles_dir)
+    styles = {inbox.style: catalog.get(inbox.style) for inbox in config.inboxes}
+    for style in styles.values():
+        catalog.verify(style)
+    return styles
+
+
+def plan_of(config: Config) -> Plan:
+    """Return how many workers this machine takes."""
+    workers = config.workers
+    largest = max(inbox.max_edge for inbox in config.inboxes)
+    wishes = plan.Wishes(workers.count, workers.threads, workers.precision, largest, workers.max_memory)
+    return plan.make(wishes, machine.read())
+
+
+def spec_of(config: Config, weights: tuple[WeightsFile, ...], the_plan: Plan) -> WorkerSpec:
+    """Return what every worker is started with."""
+    workers = config.workers
+    arguments = {
+        "weights_files": weights,
+        "threads": the_plan.threads,
+        "precision": workers.precision,
+        "device": workers.device,
+        "sizes": tuple({(inbox.max_edge * 3 // 4, inbox.max_edge) for inbox in config.inboxes}),
+    }
+    return WorkerSpec(
+        _FACTORY,
+        arguments,
+        environment(threads=the_plan.threads),
+        Limits(nice=workers.nice),
+        timeout=workers.timeout,
+        boot_timeout=workers.boot_timeout,
+        max_images=workers.max_images,
+    )
+
+
+def _policy(config: Config, inbox: InboxConfig, *, once: bool) -> RetryPolicy:
+    retry = config.retry
+    if once:
+        return RetryPolicy.impatient(inbox.stable_for, retry.attempts, retry.crash_attempts)
+    return RetryPolicy(retry.attempts, retry.crash_attempts, Backoff(retry.delay, retry.factor, retry.max_delay))
+
+
+def _inbox(
+    inbox: InboxConfig,
+    style: Style,
+    *,
+    instance: str,
+    post: Callable[[Post], None],
+    log: FilteringBoundLogger,
+    config: Config,
+    once: bool,
+) -> Inbox:
+    rules = Rules(
+        extensions=inbox.extensions,
+        ignore=inbox.ignore,
+        ignore_conflict_copies=inbox.ignore_conflict_copies,
+        recursive=inbox.recursive,
+        max_depth=inbox.max_depth,
+    )
+    stage = stage_of(inbox, instance)
+    delivery = Delivery(os.fspath(inbox.output), stage, inbox.mode.dir, group_of(inbox))
+    return Inbox(
+        inbox,
+        recipe=recipe_of(inbox, style),
+        delivery=delivery,
+        rules=rules,
+        thread=IoThread(inbox.name, post),
+        hints=partial(_post_hint, post, inbox.name),
+        log=log,
+        min_free=config.limits.min_free,
+        impatient=once,
+    )
+
+
+def _post_hint(post: Callable[[Post], None], inbox: str, hint: Hint) -> None:
+    post((inbox, hint))
+
+
+def group_of(inbox: InboxConfig) -> int | None:
+    """Return the number of the group that pictures are given to; raises ConfigError for one that is not there."""
+    group = inbox.mode.group
+    if group is None or group.isdecimal():
+        return None if group is None else int(group)
+    try:
+        return grp.getgrnam(group).gr_gid
+    except KeyError:
+        raise ConfigError(f"inboxes.{inbox.name}.mode.group: there is no group {group!r} on this machine") from None

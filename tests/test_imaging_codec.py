@@ -1,0 +1,334 @@
+"""Every file becomes upright sRGB pixels or a PhotoError, and pixels become a file that opens again."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image, ImageCms
+
+from animed.errors import PhotoError
+from animed.imaging import codec
+from animed.imaging.codec import SUFFIXES, Decoded, PictureFormat
+from animed.records import Skip
+
+if TYPE_CHECKING:
+    from animed.imaging.sniff import Kind
+    from animed.records import OutputFormat
+
+PHOTOS = Path("/work/shared/photos")
+FORMATS = ["jpeg", "png", "webp", "tiff", "bmp", "gif", "avif"]
+
+
+def awkward() -> list[Path]:
+    return sorted(path for name in ("odd", "heic", "orientation") for path in (PHOTOS / name).glob("*"))
+
+
+def scene(width: int = 80, height: int = 60) -> Image.Image:
+    """Return a smooth picture whose corners differ: red, green, blue and white from the upper left, clockwise."""
+    corners = np.array([[[255, 0, 0], [0, 255, 0]], [[255, 255, 255], [0, 0, 255]]], np.uint8)
+    return Image.fromarray(corners).resize((width, height), Image.Resampling.BILINEAR)
+
+
+def saved(image: Image.Image, form: str, **options: Any) -> bytes:
+    target = io.BytesIO()
+    image.save(target, form, **options)
+    return target.getvalue()
+
+
+def decoded(
+    data: bytes, *, max_edge: int = 512, max_pixels: int = 10**7, animated: Literal["first", "skip"] = "first"
+) -> Decoded:
+    result = codec.decode(data, max_pixels=max_pixels, max_edge=max_edge, animated=animated)
+    assert isinstance(result, Decoded)
+    return result
+
+
+def reason(data: bytes, **options: Any) -> str:
+    with pytest.raises(PhotoError) as caught:
+        decoded(data, **options)
+    assert caught.value.detail
+    return caught.value.reason
+
+
+def outcome_of(data: bytes, name: bytes = b"") -> str:
+    """Return "done" or the reason of the failure, which must come with a detail; any other error is the test's."""
+    try:
+        result = codec.decode(data, max_pixels=10**8, max_edge=64, animated="first", name=name)
+    except PhotoError as error:
+        return error.reason if error.detail else "no detail"
+    return "done" if isinstance(result, Decoded) and result.pixels.shape[2] == 3 else "no pixels"
+
+
+def differs(pixels: np.ndarray[Any, Any], expected: Image.Image) -> float:
+    return float(np.abs(pixels.astype(int) - np.asarray(expected.convert("RGB")).astype(int)).mean())
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_format_decodes_to_its_picture(form: str) -> None:
+    """All supported formats give the same pixels, but for what their compression loses."""
+    result = decoded(saved(scene(), form))
+    assert result.kind == form
+    assert (result.width, result.height) == (80, 60)
+    assert result.pixels.shape == (60, 80, 3)
+    assert result.pixels.dtype == np.uint8
+    assert differs(result.pixels, scene()) < 8
+
+
+@pytest.mark.parametrize("turn", range(1, 9))
+@pytest.mark.parametrize("form", ["jpeg", "png", "webp", "tiff", "avif"])
+def test_orientation_is_applied_exactly_once(form: str, turn: int) -> None:
+    """A photo that was stored turned comes out upright in every format, and its size is given as people see it."""
+    undo = {2: 0, 3: 3, 4: 1, 5: 5, 6: 2, 7: 6, 8: 4}  # the transposition that a camera held so has done
+    upright = scene()
+    stored = upright.transpose(Image.Transpose(undo[turn])) if turn > 1 else upright
+    exif = Image.Exif()
+    exif[0x0112] = turn
+    result = decoded(saved(stored, form, exif=exif))
+    assert (result.width, result.height) == (80, 60)
+    assert differs(result.pixels, upright) < 8
+
+
+@pytest.mark.parametrize("value", [0, 9, 77, "text"])
+def test_a_senseless_orientation_is_none(value: int | str) -> None:
+    """Only the numbers 1 to 8 turn a photo."""
+    exif = Image.Exif()
+    exif[0x0112] = value if isinstance(value, int) else 6
+    number, text = (b"\x01\x12\x00" + kind for kind in (b"\x03", b"\x02"))
+    data = exif.tobytes().replace(number, text) if value == "text" else exif.tobytes()
+    assert decoded(saved(scene(), "jpeg", exif=data)).pixels.shape == (60, 80, 3)
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "YCbCr", "LAB", "I;16", "I", "F"])
+def test_every_mode_becomes_rgb(mode: str) -> None:
+    """Whatever the numbers of a file mean, its picture has three channels of bytes and a light right half."""
+    ramp = Image.linear_gradient("L").rotate(90).resize((64, 32))
+    values = np.asarray(ramp)
+    sources: dict[str, Image.Image] = {
+        "I;16": Image.fromarray(values.astype(np.uint16) * 257),
+        "I": Image.fromarray(values.astype(np.int32) * 8_000_000),
+        "F": Image.fromarray(values.astype(np.float32) / 255),
+        "LAB": Image.merge("LAB", (ramp, Image.new("L", ramp.size, 128), Image.new("L", ramp.size, 128))),
+    }
+    image = sources[mode] if mode in sources else ramp.convert("RGB").convert(mode)
+    form = "tiff" if mode in {"CMYK", "YCbCr", "LAB", "I;16", "I", "F"} else "png"
+    pixels = decoded(saved(image, form)).pixels
+    assert pixels.shape == (32, 64, 3)
+    left, right = pixels[:, :16].mean(), pixels[:, -16:].mean()
+    assert abs(float(right) - float(left)) > 150, "the ramp was clipped or lost"
+
+
+def test_deep_grey_is_scaled_not_clipped() -> None:
+    """The middle of 16 bits is the middle of 8."""
+    middle = np.full((8, 8), 32768, np.uint16)
+    assert decoded(saved(Image.fromarray(middle), "png")).pixels.mean() == 128
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "P", "RGB", "L"])
+def test_transparency_lies_on_white(mode: str) -> None:
+    """What cannot be seen in the photo is white, however the file says that it is transparent."""
+    options: dict[str, Any] = {}
+    image = Image.new(mode, (16, 16), 0)
+    if mode in {"P", "L"}:
+        options["transparency"] = 0
+    if mode == "RGB":
+        options["transparency"] = (0, 0, 0)
+    assert decoded(saved(image, "png", **options)).pixels.min() == 255
+
+
+def test_a_photo_is_reduced_and_never_enlarged() -> None:
+    """The longer side becomes max_edge, in the same proportions; a small photo stays as it is."""
+    assert decoded(saved(scene(400, 300), "png"), max_edge=100).pixels.shape == (75, 100, 3)
+    assert decoded(saved(scene(40, 30), "png"), max_edge=100).pixels.shape == (30, 40, 3)
+    assert decoded(saved(scene(400, 1), "png"), max_edge=100).pixels.shape == (1, 100, 3)
+
+
+@pytest.mark.parametrize("turn", [1, 6])
+def test_a_large_jpeg_keeps_its_own_size_in_the_report(turn: int) -> None:
+    """Decoding at a fraction changes neither the size that is reported nor the look of the picture."""
+    exif = Image.Exif()
+    exif[0x0112] = turn
+    result = decoded(saved(scene(1603, 1201), "jpeg", exif=exif, quality=95), max_edge=200)
+    assert (result.width, result.height) == ((1603, 1201) if turn == 1 else (1201, 1603))
+    assert max(result.pixels.shape) == 200
+    upright = scene(1603, 1201) if turn == 1 else scene(1603, 1201).transpose(Image.Transpose.ROTATE_270)
+    size = (result.pixels.shape[1], result.pixels.shape[0])
+    assert differs(result.pixels, upright.resize(size, Image.Resampling.LANCZOS)) < 3
+
+
+def test_the_limit_of_pixels_holds_before_anything_is_decoded() -> None:
+    """A header alone is refused, with the sizes in the message, above Pillow's own limit too."""
+    header = struct.pack(">IIBBBBB", 30000, 30000, 8, 2, 0, 0, 0)
+    chunk = struct.pack(">I", 13) + b"IHDR" + header + struct.pack(">I", zlib.crc32(b"IHDR" + header))
+    with pytest.raises(PhotoError, match="30000\u00d730000 = 900 MP, limit 120 MP") as caught:
+        decoded(b"\x89PNG\r\n\x1a\n" + chunk + b"\x00\x00\x00\x10IDAT", max_pixels=120_000_000)
+    assert caught.value.reason == "too_large"
+    assert reason(saved(scene(), "jpeg"), max_pixels=4799) == "too_large"
+    assert decoded(saved(scene(), "jpeg"), max_pixels=4800).width == 80
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_file_without_its_end_is_truncated(form: str) -> None:
+    """A file that ends too early is told from a damaged one: it may still be on its way."""
+    noise = Image.fromarray(np.random.default_rng(1).integers(0, 255, (96, 96, 3), np.uint8))
+    data = saved(noise, form)
+    assert reason(data[: len(data) // 2]) == "truncated"
+    assert reason(data[: max(20, len(data) // 50)]) == "truncated"
+
+
+def test_a_file_that_was_only_allocated_is_truncated() -> None:
+    """Zeros where the second half of a JPEG should be are no grey picture."""
+    data = saved(scene(400, 300), "jpeg", quality=95)
+    half = len(data) // 2
+    assert reason(data[:half] + bytes(len(data) - half)) == "truncated"
+
+
+def test_a_whole_file_with_broken_data_is_no_image() -> None:
+    """Damage inside a file that has its end is not_an_image, with the word damaged."""
+    data = bytearray(saved(scene(), "png"))
+    at = data.index(b"IDAT") + 4
+    data[at : at + 20] = b"\xaa" * 20
+    with pytest.raises(PhotoError, match="damaged") as caught:
+        decoded(bytes(data))
+    assert caught.value.reason == "not_an_image"
+
+
+def test_animations_give_their_first_frame_or_are_skipped() -> None:
+    """The inbox decides whether a moving picture is drawn from its first frame or left alone."""
+    frames = [Image.new("RGB", (32, 32), colour) for colour in ("red", "blue", "lime")]
+    for form in ("gif", "webp", "png"):
+        data = saved(frames[0], form, save_all=True, append_images=frames[1:], duration=50, lossless=True)
+        assert decoded(data).pixels[16, 16].tolist() == [255, 0, 0]
+        assert isinstance(codec.decode(data, max_pixels=10**6, max_edge=64, animated="skip"), Skip)
+    assert decoded(saved(frames[0], "gif"), animated="skip").width == 32
+
+
+def test_the_pages_of_a_tiff_are_no_animation() -> None:
+    """A TIFF of several pages is a photo, its first page."""
+    pages = [Image.new("RGB", (32, 32), colour) for colour in ("red", "blue")]
+    data = saved(pages[0], "tiff", save_all=True, append_images=pages[1:])
+    assert decoded(data, animated="skip").pixels[0, 0].tolist() == [255, 0, 0]
+
+
+def test_a_photo_of_two_views_is_a_jpeg_of_the_first() -> None:
+    """An MPO is read as its first picture and counts as a JPEG."""
+    result = decoded(saved(scene(), "MPO", save_all=True, append_images=[Image.new("RGB", (80, 60))]))
+    assert result.kind == "jpeg"
+    assert differs(result.pixels, scene()) < 8
+
+
+def test_a_profile_is_applied_where_it_fits() -> None:
+    """Colours are converted to sRGB by a sound profile of the file's own colour space."""
+    lab = ImageCms.ImageCmsProfile(ImageCms.createProfile("LAB")).tobytes()
+    xyz = ImageCms.ImageCmsProfile(ImageCms.createProfile("XYZ")).tobytes()
+    plain = decoded(saved(scene(), "png")).pixels
+    for unfit in (lab, xyz, b"not a profile", b"\x00" * 200):
+        assert np.array_equal(decoded(saved(scene(), "png", icc_profile=unfit)).pixels, plain)
+
+
+def test_a_wide_gamut_photo_gets_other_numbers() -> None:
+    """The numbers of a profile with other primaries mean other colours, so they change; neutral grey does not."""
+    swapped = swapped_primaries()
+    pixels = decoded(saved(scene(), "png", icc_profile=swapped)).pixels
+    assert pixels[0, 0].tolist() != [255, 0, 0]
+    grey = decoded(saved(Image.new("RGB", (8, 8), (128, 128, 128)), "png", icc_profile=swapped)).pixels
+    assert np.ptp(grey) <= 3
+
+
+def swapped_primaries() -> bytes:
+    """Return an sRGB profile whose red and green columns changed places, under another name."""
+    data = bytearray(ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes())
+    count = struct.unpack_from(">I", data, 128)[0]
+    where = {bytes(data[132 + 12 * i : 136 + 12 * i]): 132 + 12 * i for i in range(count)}
+    red, green = where[b"rXYZ"], where[b"gXYZ"]
+    data[red + 4 : red + 12], data[green + 4 : green + 12] = data[green + 4 : green + 12], data[red + 4 : red + 12]
+    return bytes(data).replace("sRGB".encode("utf-16-be"), "odd!".encode("utf-16-be")).replace(b"sRGB b", b"odd! b")
+
+
+@pytest.mark.skipif(not awkward(), reason="the folder of awkward photos is not on this machine")
+def test_no_awkward_file_escapes_as_another_error() -> None:
+    """Files from the test corpora of picture libraries end as pixels or as a PhotoError with a detail."""
+    outcomes: dict[str, int] = {}
+    for path in awkward():
+        outcome = outcome_of(path.read_bytes(), path.name.encode())
+        outcomes[outcome] = outcomes.get(outcome, 0) + 1
+    assert outcomes["done"] > 350
+    assert outcomes["unsupported:heic"] == 18
+    assert set(outcomes) <= {"done", "unsupported:heic", "not_an_image", "truncated", "too_large"}
+
+
+@pytest.mark.skipif(not awkward(), reason="the folder of awkward photos is not on this machine")
+def test_the_eight_orientations_of_a_photo_look_alike() -> None:
+    """Eight photos of one scene, each stored turned in its own way, decode to nearly the same pixels."""
+    pictures = [
+        decoded((PHOTOS / "orientation" / f"landscape_{n}.jpg").read_bytes(), max_edge=128) for n in range(1, 9)
+    ]
+    for picture in pictures:
+        assert differs(picture.pixels, Image.fromarray(pictures[0].pixels)) < 3
+
+
+@given(seed=st.integers(0, 10**6), form=st.sampled_from(FORMATS), spots=st.integers(1, 12), cut=st.integers(0, 3))
+@settings(deadline=None, max_examples=150)
+def test_random_damage_never_escapes(seed: int, form: str, spots: int, cut: int) -> None:
+    """A file with random bytes overwritten, and its end cut off perhaps, is decoded or refused in an orderly way."""
+    chance = np.random.default_rng(seed)
+    data = bytearray(saved(scene(40, 30), form))
+    for at in chance.integers(2, len(data), spots):
+        data[at] = chance.integers(0, 256)
+    outcome = outcome_of(bytes(data[: len(data) - cut * len(data) // 8]))
+    assert outcome.partition(":")[0] in {"done", "not_an_image", "truncated", "too_large", "unsupported"}
+
+
+@pytest.mark.parametrize("form", ["jpeg", "png", "webp", "avif"])
+@pytest.mark.parametrize("quality", [50, 92])
+def test_pictures_open_again(form: PictureFormat, quality: int) -> None:
+    """What is written is of the format that its name says, and shows the picture."""
+    data = codec.encode(np.asarray(scene()), form=form, quality=quality)
+    result = decoded(data)
+    assert result.kind == form
+    assert SUFFIXES[form][1:] in {form, "jpg"}
+    assert differs(result.pixels, scene()) < 8
+
+
+def test_high_quality_keeps_colour_at_full_resolution() -> None:
+    """Thin coloured lines survive at quality 90 and above."""
+    lines = np.zeros((32, 32, 3), np.uint8)
+    lines[:, ::2] = (255, 0, 0)
+    loss = [
+        differs(decoded(codec.encode(lines, form="jpeg", quality=quality)).pixels, Image.fromarray(lines))
+        for quality in (89, 90)
+    ]
+    assert loss[0] > 4 * loss[1]
+
+
+def test_what_cannot_be_encoded_is_a_photo_error() -> None:
+    """A picture that is too long for its format ends as the reason encode, which says what was tried."""
+    with pytest.raises(PhotoError, match="20000x1 as webp") as caught:
+        codec.encode(np.zeros((1, 20000, 3), np.uint8), form="webp", quality=90)
+    assert caught.value.reason == "encode"
+
+
+@pytest.mark.parametrize(
+    ("kind", "wanted", "form"),
+    [
+        ("jpeg", "same", "jpeg"),
+        ("png", "same", "png"),
+        ("webp", "same", "webp"),
+        ("avif", "same", "avif"),
+        ("tiff", "same", "png"),
+        ("bmp", "same", "png"),
+        ("gif", "same", "png"),
+        ("tiff", "jpeg", "jpeg"),
+        ("jpeg", "avif", "avif"),
+    ],
+)
+def test_the_format_of_a_picture(kind: Kind, wanted: OutputFormat, form: PictureFormat) -> None:
+    """`same` keeps the formats of the web and makes PNG of the others; any other word is obeyed."""
+    assert codec.output_format(kind, wanted) == form
