@@ -13,9 +13,9 @@ from command_support import NOON, STAT, Service, Setup, fail, no_service, nobody
 
 from animed.cli import main
 from animed.commands import explain
-from animed.commands.access import LEDGER_NAME
 from animed.errors import AnimedError
 from animed.records import PhotoKey, Reason, Staged
+from animed.schedule.ledger import FILE_NAME
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -192,13 +192,13 @@ def test_the_verdict_stands_by_itself(setup: Setup, capsys: pytest.CaptureFixtur
         raise AnimedError("permission denied by the service")
 
     setup.state.mkdir()
-    (setup.state / LEDGER_NAME).write_bytes(b"this is no database at all" * 100)
+    (setup.state / FILE_NAME).write_bytes(b"this is no database at all" * 100)
     assert explain.run(setup.config, photo(setup), as_json=True, ask=Service(refuse)) == 0
     said = capsys.readouterr()
     answer = json.loads(said.out)
     assert (answer["taken"], answer["where"]) == (True, "unknown")
     assert "permission denied by the service" in said.err
-    assert LEDGER_NAME in said.err
+    assert FILE_NAME in said.err
 
 
 def test_people_get_sentences(setup: Setup, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ from animed.imaging import codec, metadata
 from animed.imaging.codec import Decoded
 
 ORIENTATION, SOFTWARE, MAKE, MODEL, EXIF, GPS = 0x0112, 0x0131, 0x010F, 0x0110, 0x8769, 0x8825
-IFD1, TAKEN, MAKER_NOTE, WIDTH, HEIGHT, COLOUR_SPACE = 1, 0x9003, 0x927C, 0xA002, 0xA003, 0xA001
+IFD1, TAKEN, MAKER_NOTE, WIDTH, HEIGHT, COLOUR_SPACE = -1, 0x9003, 0x927C, 0xA002, 0xA003, 0xA001
 
 
 def record() -> Image.Exif:

@@ -20,6 +20,8 @@ TABLE_TEXT = r"""22 27 0:21 / /proc rw,relatime - proc proc rw
 34 33 0:43 / /over rw - fuse.sshfs host: rw
 
 broken line"""
+POLLED = """nfs nfs4 cifs smb3 smbfs 9p fuse.sshfs fuse.rclone fuse.grpcfuse fuse virtiofs vboxsf prl_fs vmhgfs afs ceph
+glusterfs lustre beegfs davfs autofs"""
 TABLE = TABLE_TEXT.split("\n")
 
 
@@ -43,8 +45,7 @@ def test_the_nearest_mount_decides(path: str, expected: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    """nfs nfs4 cifs smb3 smbfs 9p fuse.sshfs fuse.rclone fuse.grpcfuse fuse virtiofs vboxsf prl_fs vmhgfs afs ceph
-    glusterfs lustre beegfs davfs autofs""".split(),
+    POLLED.split(),
 )
 def test_shares_are_polled(name: str) -> None:
     """Where others can change files unseen by this kernel, events are not enough."""

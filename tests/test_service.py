@@ -124,7 +124,7 @@ def test_term_mid_batch_finishes_what_is_running(service: Callable[..., Service]
 
 def test_bursts_of_every_kind_of_writer(service: Callable[..., Service]) -> None:
     """200 photos by slow writers, renames, hard links and moved folders: 200 pictures, none twice, none partial."""
-    run = service(inbox_keys="max_edge: 32\nrescan_interval: 5s")
+    run = service(inbox_keys="max_edge: 64\nrescan_interval: 5s")
     run.start()
     outside = run.root / "outside"
     data = [photo(outside / f"{number}.jpg", number, (48, 40)).read_bytes() for number in range(200)]

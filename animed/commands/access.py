@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from animed import config
 from animed.records import PhotoKey
+from animed.schedule.ledger import FILE_NAME
 from animed.service import control
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 
     # What asks the service: state folder, command, arguments → result; raises NotRunningError when there is none.
     Ask = Callable[[Path, str, dict[str, Any]], dict[str, Any]]
-
-LEDGER_NAME: Final = "ledger.db"
 
 
 def open_config(config_file: Path | None) -> Config:
@@ -50,4 +49,4 @@ def find_photo(path: bytes, inboxes: Iterable[InboxConfig]) -> PhotoKey | None:
 
 def ledger_path(state_dir: Path) -> str:
     """Return where the ledger of a state folder is."""
-    return str(state_dir / LEDGER_NAME)
+    return str(state_dir / FILE_NAME)

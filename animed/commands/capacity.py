@@ -6,21 +6,23 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from animed.catalog import Catalog
+from animed.commands.explain import rules_of
 from animed.commands.findings import Finding, failure, good, warning
 from animed.commands.output import counted, shown, size
 from animed.commands.places import describe
+from animed.daemon.parts import wishes_of
 from animed.engine import machine as machines
+from animed.daemon.parts import wishes_of
 from animed.engine import plan as plans
-from animed.engine.plan import Wishes
 from animed.errors import AnimedError, StyleError
 from animed.intake.filesystem import fs_type, inotify_limits, wants_polling
-from animed.intake.rules import Rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from animed.config import Config, InboxConfig
-    from animed.engine.machine import Machine
+    from animed.daemon.parts import wishes_of
+from animed.engine.machine import Machine
     from animed.intake.filesystem import InotifyLimits
 
     # What draws one test picture in a real worker and returns its figures by name.
@@ -87,18 +89,6 @@ def look_at_picture(config: Config, draw: Draw) -> Finding:
     return good("picture", "", ", ".join(f"{name} {_plain(value)}" for name, value in figures.items()))
 
 
-def wishes_of(config: Config) -> Wishes:
-    """Return what the configuration asks of the workers."""
-    workers = config.workers
-    return Wishes(
-        count=workers.count,
-        threads=workers.threads,
-        precision=workers.precision,
-        max_edge=max(inbox.max_edge for inbox in config.inboxes),
-        max_memory=workers.max_memory,
-    )
-
-
 def _is_watched(inbox: InboxConfig) -> bool:
     """Say whether the kernel is asked to report changes of this inbox."""
     return inbox.watch in {"native", "both"} or (inbox.watch == "auto" and not wants_polling(fs_type(str(inbox.path))))
@@ -106,7 +96,7 @@ def _is_watched(inbox: InboxConfig) -> bool:
 
 def _count_folders(inbox: InboxConfig) -> int:
     """Count the folders that would be watched: those that no rule leaves out."""
-    rules = Rules(extensions=inbox.extensions, ignore=inbox.ignore, max_depth=inbox.max_depth if inbox.recursive else 0)
+    rules = rules_of(inbox)
     root = os.fsencode(inbox.path)
     count = 0
     for folder, names, _ in os.walk(root):

@@ -76,6 +76,17 @@ def judge(config: Config, key: PhotoKey | None) -> Verdict:
     return next(_obstacles(inbox, key.path), Verdict(taken=True, rule=None, why="nothing stands against it"))
 
 
+def rules_of(inbox: InboxConfig) -> Rules:
+    """Return what counts as a photo in an inbox."""
+    return Rules(
+        extensions=inbox.extensions,
+        ignore=inbox.ignore,
+        ignore_conflict_copies=inbox.ignore_conflict_copies,
+        recursive=inbox.recursive,
+        max_depth=inbox.max_depth,
+    )
+
+
 def _obstacles(inbox: InboxConfig, path: bytes) -> Iterator[Verdict]:
     if inbox.watch == "off" and not inbox.rescan_interval:
         yield _against("off", "this inbox is neither watched nor scanned (watch: off, rescan_interval: 0)")
@@ -87,12 +98,7 @@ def _obstacles(inbox: InboxConfig, path: bytes) -> Iterator[Verdict]:
 
 def _by_rules(inbox: InboxConfig, path: bytes) -> Iterator[Verdict]:
     """Judge each folder on the way and then the name, so that the part that decides can be named."""
-    rules = Rules(
-        extensions=inbox.extensions,
-        ignore=inbox.ignore,
-        ignore_conflict_copies=inbox.ignore_conflict_copies,
-        max_depth=inbox.max_depth if inbox.recursive else 0,
-    )
+    rules = rules_of(inbox)
     parts = path.split(b"/")
     for end in range(1, len(parts)):
         rule = rules.judge(b"/".join(parts[:end]), is_dir=True)

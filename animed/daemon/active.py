@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from animed.errors import AnimedError
     from animed.records import Batch, Job, Picture, Staged
     from animed.schedule.identity import CheckContent
 
@@ -42,6 +43,7 @@ class Active:
     output: bytes = b""  # the final name, absolute
     check: CheckContent | None = None  # the content that has its outcome, when only the stat is new
     of: bytes = b""  # the picture that this one repeats
+    refusal: AnimedError | None = None  # why the picture could not be given its name
     names: int = 0  # candidates for the output's name that were taken
 
     def drop_stage(self) -> None:

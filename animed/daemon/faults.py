@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from animed.daemon.active import Active, Phase
-from animed.daemon.requests import VANISHED
+from animed.daemon.looking import VANISHED
 from animed.records import Failure, Reason
 from animed.schedule.retry import GiveUp, Retry, decide
 
@@ -45,9 +45,14 @@ class Faults:
         self._desk.inbox_of(active.job.key).suspend(fault, now)
         self._backlog.put_back(active, now)
 
+    def lost(self, active: Active, now: float) -> None:
+        """Draw a photo again whose staged picture was taken away, which is nobody's fault that is known."""
+        self._desk.reporter.note("file.retry", active.job.key, reason="stage_lost", attempt=active.job.attempt)
+        self._backlog.put_back(active, now)
+
     def died(self, event: WorkerDied, now: float) -> None:
         """Rerun each photo of a dead worker alone; one that kills a worker alone uses up its crash attempts."""
-        reason = Reason.TIMEOUT if event.cause == "timeout" else f"{Reason.WORKER_CRASHED}:{event.cause}"
+        reason = crash_reason(event.cause)
         for job in event.suspects:
             active = self._desk.actives[job.key]
             if self._desk.inbox_of(job.key).state == "unavailable":
@@ -93,3 +98,8 @@ class Faults:
                 self._originals.put_away(job.key)
 
         self._desk.journal.commit(write, then, now)
+
+
+def crash_reason(cause: str) -> str:
+    """Return the reason of a photo whose worker ended like this."""
+    return Reason.TIMEOUT if cause == "timeout" else f"{Reason.WORKER_CRASHED}:{cause}"

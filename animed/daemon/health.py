@@ -24,6 +24,12 @@ class Trouble:
     detail: str
     backoff: PlaceBackoff = field(default_factory=PlaceBackoff)
 
+    def event(self, role: PlaceRole) -> str:
+        """Return what its beginning is called in the log."""
+        if role == "inbox":
+            return "inbox.unavailable"
+        return "disk.low" if self.full else "inbox.degraded"
+
     @property
     def full(self) -> bool:
         """Say whether the place is full, rather than broken."""

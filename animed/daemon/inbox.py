@@ -10,11 +10,12 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from animed.daemon.health import Health, ScanClock, Trouble
-from animed.daemon.requests import OpenOutput, OpenRoot, RootFound, Scan, ScanEnded, StartWatch, StatPaths, StopWatch
-from animed.daemon.settling import Settling
+from animed.daemon.looking import OpenRoot, RootFound, Scan, ScanEnded, StartWatch, StatPaths, StopWatch
+from animed.daemon.putting import OpenOutput
+from animed.daemon.settling import Settling, rule_of
 from animed.daemon.watching import Watching
 from animed.errors import AnimedError, PlaceError, PlaceRole
-from animed.intake.scan import Found, Ignored, Scanner, Unreadable
+from animed.intake.scan import Found, Scanner
 from animed.intake.watch import WatchLimitError
 from animed.records import PhotoKey, PlaceFault
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from animed.config import InboxConfig
     from animed.daemon.health import State
     from animed.daemon.iothread import Answer, IoThread, Request, Slices
-    from animed.daemon.requests import Delivery
+    from animed.daemon.putting import Delivery
     from animed.daemon.sink import Sink
     from animed.intake.rules import Rules
     from animed.intake.watch import Hint
@@ -68,7 +69,7 @@ class Inbox:
         self.opened = False  # the root has been looked at, for better or worse
         self.output_opened = False
         self._scanner = Scanner(self.root, rules, require_marker=config.require_marker)
-        self._thread = thread
+        self.thread = thread
         self._log = log.bind(inbox=self.name)
         self._min_free = min_free
         self._identity: tuple[int, int] | None = None
@@ -89,32 +90,24 @@ class Inbox:
 
     def start(self) -> None:
         """Look at the root and the output; everything else follows from the answers."""
-        self._thread.start()
+        self.thread.start()
         self._open_root()
         self.ask(OpenOutput(self.delivery, self.sweep))
 
     def ask(self, request: Request | Slices) -> None:
         """Ask something of the I/O thread; the answer comes through the mailbox."""
-        self._thread.submit(request)
+        self.thread.submit(request)
 
     def stop(self) -> None:
         """Stop watching and scanning; what is being placed goes on."""
         if (watch := self.watching.drop()) is not None:
             self.ask(StopWatch(watch))
 
-    def end(self) -> None:
-        """Let the I/O thread end when it is through."""
-        self._thread.stop()
-
-    def join(self, timeout: float) -> bool:
-        """Wait for the I/O thread's end."""
-        return self._thread.join(timeout)
-
     # Time.
 
     def tick(self, sink: Sink, now: float) -> None:
         """Do what is due."""
-        if self._thread.silent_for(now) > SILENCE_S:
+        if self.thread.silent_for(now) > SILENCE_S:
             self.suspend(PlaceFault("inbox", errno.ETIMEDOUT, self.root, "the file system does not answer"), now)
             return
         for role in self.health.due(now):
@@ -128,7 +121,7 @@ class Inbox:
     def next_deadline(self, now: float) -> float | None:
         """Return when `tick` is to be called next."""
         dues = [self.health.next_due()]
-        if (silent := self._thread.silent_for(now)) > 0:
+        if (silent := self.thread.silent_for(now)) > 0:
             dues.append(now + max(0.1, SILENCE_S - silent))
         elif self.state != "unavailable" and self.opened:
             dues += [self.settling.next_due(), self.scans.next_due(), self.watching.next_check()]
@@ -178,13 +171,9 @@ class Inbox:
         if not self.health.fault(fault.role, trouble, now):
             return
         error = errno.errorcode.get(fault.code, str(fault.code))
-        fields = {"role": fault.role, "detail": fault.detail, "error": error, "place": fault.path}
-        if fault.role == "inbox":
-            self._log.warning("inbox.unavailable", **fields)
-        elif trouble.full:
-            self._log.warning("disk.low", **fields)
-        else:
-            self._log.warning("inbox.degraded", **fields)
+        self._log.warning(
+            trouble.event(fault.role), role=fault.role, error=error, place=fault.path, detail=fault.detail
+        )
 
     def is_short(self, free_bytes: int, now: float) -> bool:
         """Say whether the output's file system has less free than it must keep, and suspend it then."""
@@ -282,14 +271,12 @@ class Inbox:
                 self.scans.end(result.cpu_s, now)
                 self.scanned = True
         elif self._fault(result, now):
-            self.scans.end(0.0, now)
+            if not request.below:
+                self.scans.end(0.0, now)
         elif isinstance(result, tuple):
             for entry in result:
-                if isinstance(entry, Ignored):
-                    sink.ignored(PhotoKey(self.name, entry.path), entry.rule)
-                elif isinstance(entry, Unreadable):
-                    rule = f"unreadable:{errno.errorcode.get(entry.code, entry.code)}"
-                    sink.ignored(PhotoKey(self.name, entry.path), rule)
+                if not isinstance(entry, Found):
+                    sink.ignored(PhotoKey(self.name, entry.path), rule_of(entry))
             sink.found(self, [entry for entry in result if isinstance(entry, Found)], now)
 
     # Probes.

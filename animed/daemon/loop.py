@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from animed.daemon import status
 from animed.daemon.iothread import Answer, Ended
-from animed.daemon.requests import Digest, Discard, Place, PutAway, Resolve, StageCopy
+from animed.daemon.looking import Digest
+from animed.daemon.putting import Discard, Place, PutAway, Resolve, StageCopy
 from animed.daemon.signals import Signals
 from animed.engine import events
 from animed.errors import WorkersError
@@ -42,7 +43,7 @@ class Daemon:
         self._log: FilteringBoundLogger = parts.log
         self._once = once
         self.clock = clock
-        self._started_at = clock()
+        self.started_at = clock()
         self._state: State = "starting"
         self._stop_by: signal.Signals | None = None
         self._deadline: float | None = None
@@ -63,7 +64,7 @@ class Daemon:
         finally:
             self._parts.pool.kill(self.clock())
             signals.close()
-        self._log.info("daemon.stopped", uptime_s=round(self.clock() - self._started_at, 1))
+        self._log.info("daemon.stopped", uptime_s=round(self.clock() - self.started_at, 1))
         return self._stop_by
 
     def _start(self) -> None:
@@ -106,7 +107,7 @@ class Daemon:
         if parts.notifier.watchdog_interval() is not None:
             dues.append(self._watchdog_at)
         if self._state == "starting":
-            dues.append(self._started_at + READY_S)
+            dues.append(self.started_at + READY_S)
         return min((due for due in dues if due is not None), default=None)
 
     def _tick(self, now: float) -> None:
@@ -131,9 +132,9 @@ class Daemon:
     def _update_state(self, now: float) -> None:
         if self._state == "starting":
             opened = all(inbox.opened and inbox.output_opened for inbox in self._parts.desk.inboxes.values())
-            if self._parts.pool.ready and (opened or now - self._started_at >= READY_S):
+            if self._parts.pool.ready and (opened or now - self.started_at >= READY_S):
                 self._state = "running"
-                self._log.info("daemon.ready", boot_s=round(now - self._started_at, 2))
+                self._log.info("daemon.ready", boot_s=round(now - self.started_at, 2))
                 self._parts.notifier.ready("Waiting for photos")
         elif self._state in {"running", "degraded"}:
             ill = self._parts.pool.degraded or self._parts.desk.journal.blocked
@@ -167,9 +168,9 @@ class Daemon:
         self._take_pool_events(self._parts.pool.kill(now), now)
         end = now + PLACING_S
         for inbox in self._parts.desk.inboxes.values():
-            inbox.end()
+            inbox.thread.stop()
         for inbox in self._parts.desk.inboxes.values():
-            inbox.join(max(0.0, end - self.clock()))
+            inbox.thread.join(max(0.0, end - self.clock()))
         self._take_posts(self.clock())
 
     # What comes in.
@@ -264,5 +265,5 @@ class Daemon:
         parts = self._parts
         return status.report(
             parts.desk, parts.backlog, parts.pool, state=self._state, pid=os.getpid(),
-            started_at=self._started_at, now=self.clock(),
+            started_at=self.started_at, now=self.clock(),
         )  # fmt: skip

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from animed import __version__
 from animed.daemon.owed import Owed, What
-from animed.daemon.requests import PutAway
+from animed.daemon.putting import PutAway
 from animed.delivery.originals import Disposed, Kept, private_name
 from animed.delivery.quarantine import FailureRecord, Quarantined
 from animed.errors import AnimedError, PlaceError

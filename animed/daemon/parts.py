@@ -22,9 +22,9 @@ from animed.daemon.mailbox import Mailbox
 from animed.daemon.originals import Originals
 from animed.daemon.photos import Photos
 from animed.daemon.placing import Placing
+from animed.daemon.putting import Delivery
 from animed.daemon.recipes import recipe_of, stage_of
 from animed.daemon.report import Reporter
-from animed.daemon.requests import Delivery
 from animed.engine import machine, plan
 from animed.engine.environment import environment
 from animed.engine.pool import Pool
@@ -32,7 +32,7 @@ from animed.engine.protocol import Limits, WorkerSpec
 from animed.errors import ConfigError
 from animed.intake.rules import Rules
 from animed.schedule.batcher import Batcher
-from animed.schedule.ledger import Ledger
+from animed.schedule.ledger import FILE_NAME, Ledger
 from animed.schedule.retry import Backoff, RetryPolicy
 
 if TYPE_CHECKING:
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
 
     Post = Answer | Ended | tuple[str, Hint]
 
-LEDGER_NAME: Final = "ledger.db"
 _FACTORY: Final = "animed.engine.pipeline:make"
 
 
@@ -98,7 +97,7 @@ def assembled(config: Config, log: FilteringBoundLogger, notifier: Notifier, *, 
     """
     styles = styles_of(config)
     with contextlib.ExitStack() as stack:
-        ledger = stack.enter_context(Ledger.open(os.fspath(config.state_dir / LEDGER_NAME)))
+        ledger = stack.enter_context(Ledger.open(os.fspath(config.state_dir / FILE_NAME)))
         mailbox: Mailbox[Post] = Mailbox()
         stack.callback(mailbox.close)
         the_plan = plan_of(config)
@@ -159,10 +158,14 @@ def styles_of(config: Config) -> dict[str, Style]:
 
 def plan_of(config: Config) -> Plan:
     """Return how many workers this machine takes."""
+    return plan.make(wishes_of(config), machine.read())
+
+
+def wishes_of(config: Config) -> plan.Wishes:
+    """Return what the configuration asks of the workers."""
     workers = config.workers
     largest = max(inbox.max_edge for inbox in config.inboxes)
-    wishes = plan.Wishes(workers.count, workers.threads, workers.precision, largest, workers.max_memory)
-    return plan.make(wishes, machine.read())
+    return plan.Wishes(workers.count, workers.threads, workers.precision, largest, workers.max_memory)
 
 
 def spec_of(config: Config, weights: tuple[WeightsFile, ...], the_plan: Plan) -> WorkerSpec:

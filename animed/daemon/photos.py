@@ -8,8 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from animed.daemon.active import Active, BatchTally, Phase
+from animed.daemon.looking import Digest, Digested
 from animed.daemon.recipes import early_name, task_of
-from animed.daemon.requests import Digest, Digested, StageCopy
 from animed.errors import AnimedError, PhotoError, PlaceError
 from animed.opening import NotRegularError
 from animed.records import Failure, Picture, PlaceFault, Reason, Skip
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from animed.daemon.desk import Desk
     from animed.daemon.faults import Faults
     from animed.daemon.placing import Placing
+    from animed.daemon.putting import StageCopy
     from animed.engine.events import PhotoFinished
     from animed.engine.pool import Pool
     from animed.records import Batch, Job, Staged, Task

@@ -8,9 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from animed.daemon.active import Phase
-from animed.daemon.recipes import layout_of
-from animed.daemon.requests import Discard, Place, Resolve, Resolved, StageCopy
-from animed.delivery.naming import candidates
+from animed.daemon.putting import Discard, Place, Resolve, Resolved, StageCopy
+from animed.daemon.recipes import names_of
+from animed.delivery.faults import SourceGone
 from animed.delivery.publish import Placed, Taken
 from animed.errors import AnimedError, PhotoError, PlaceError
 from animed.records import Failure, PlaceFault, Reason
@@ -79,10 +79,7 @@ class Placing:
     def _next_name(self, active: Active) -> bytes:
         """Return the best name that no other photo has claimed and that was not found taken."""
         job, inbox = active.job, self._desk.inbox_of(active.job.key)
-        config = inbox.config
-        names = candidates(
-            job.key.path, template=config.output_name, style=config.style, ext=active.ext, layout=layout_of(config)
-        )
+        names = names_of(inbox.config, job.key.path, active.ext)
         for name in itertools.islice(names, active.names, None):
             active.names += 1
             owner = self._desk.ledger.output_owner(os.path.join(os.fsencode(inbox.output), name))
@@ -111,7 +108,7 @@ class Placing:
                 self._desk.inbox_of(request.key).suspend(result, now)
                 self._desk.leave(active, "returned", now)
             case _:
-                self._refused(active, result, now)
+                self._refused(active, result)
 
     def _finish(self, active: Active, notes: tuple[str, ...], now: float) -> None:
         """Make the second commit, then say so, then see to the original."""
@@ -146,12 +143,24 @@ class Placing:
 
         self._unclaim(active, then, now)
 
-    def _refused(self, active: Active, error: AnimedError, now: float) -> None:
-        """Count a picture that cannot have its name as a fault of the photo."""
-        reason = error.reason if isinstance(error, PhotoError) else Reason.OUTPUT_DENIED
+    def _refused(self, active: Active, error: AnimedError) -> None:
+        """Find out whether the name was taken before the fault came; only then is the photo to blame, or not."""
+        active.refusal = error
+        inbox = self._desk.inbox_of(active.job.key)
+        row = self._desk.ledger.get(active.job.key)
+        if row is not None:
+            inbox.ask(Resolve(row, inbox.root, inbox.output))
+
+    def _refusal_resolved(self, active: Active, error: AnimedError, placed: bool, now: float) -> None:
+        if placed:
+            self._finish(active, (), now)
+            return
         self._drop_stage(active)
-        failure = Failure(reason, error.title)
-        self._unclaim(active, lambda: self._faults.failed(active, failure, now), now)
+        if isinstance(error, SourceGone):
+            self._unclaim(active, lambda: self._faults.lost(active, now), now)
+        else:
+            reason = error.reason if isinstance(error, PhotoError) else Reason.OUTPUT_DENIED
+            self._unclaim(active, lambda: self._faults.failed(active, Failure(reason, error.title), now), now)
 
     def _unclaim(self, active: Active, then: Callable[[], None], now: float) -> None:
         write = partial(self._desk.ledger.unpublish, active.job.key, now=self._desk.wall())
@@ -204,8 +213,14 @@ class Placing:
         row = request.row
         self._resolving.discard(row.key)
         inbox = self._desk.inbox_of(row.key)
+        active = self._desk.actives.get(row.key)
         if isinstance(result, PlaceError):
             inbox.suspend(result, now)
+            if active is not None:
+                self._desk.leave(active, "returned", now)
+        elif active is not None and active.refusal is not None:
+            placed = isinstance(result, Resolved) and result.placed
+            self._refusal_resolved(active, active.refusal, placed, now)
         elif isinstance(result, Resolved) and result.placed:
             self._recover(row, result.original, now)
         else:

@@ -7,6 +7,7 @@ import binascii
 import os
 from typing import TYPE_CHECKING, Any
 
+from animed.daemon.active import Phase
 from animed.daemon.failures import entry
 from animed.records import PhotoKey
 from animed.service.protocol import RequestError
@@ -29,6 +30,7 @@ class Questions:
             "status": lambda _: status(),
             "failed": self._failed,
             "retry": self._retry,
+            "where": self._where,
         }
 
     def answer(self, command: str, arguments: dict[str, Any]) -> Answer:
@@ -55,6 +57,18 @@ class Questions:
             "unknown": [text for text, key in asked.items() if key not in failing],
             "busy": [text for text, key in asked.items() if key in failing - queued],
         }
+
+    def _where(self, arguments: dict[str, Any]) -> Answer:
+        """Say where the photo with this full path (base64 of bytes) stands, if it is on its way."""
+        for key in self._keys([arguments.get("path")]).values():
+            if key is None:
+                break
+            active = self._desk.actives.get(key)
+            if active is not None:
+                return {"where": "running" if active.phase in {Phase.RUNNING, Phase.PLACING} else "queued"}
+            if key.path in self._desk.inbox_of(key).settling:
+                return {"where": "waiting"}
+        return {"where": None}
 
     def _hint(self, keys: Iterable[PhotoKey]) -> None:
         now = self._clock()

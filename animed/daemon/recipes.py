@@ -9,6 +9,8 @@ from animed.delivery.naming import Layout, candidates
 from animed.records import Recipe, Stage, Task
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from animed.catalog import Style
     from animed.config import InboxConfig
     from animed.records import Job
@@ -49,9 +51,10 @@ def task_of(job: Job, inbox: InboxConfig, stage: Stage, *, number: int, threads:
     )
 
 
-def layout_of(inbox: InboxConfig) -> Layout:
-    """Return the layout, of those that can be built."""
-    return "flat" if inbox.layout == "flat" else "mirror"
+def names_of(inbox: InboxConfig, path: bytes, ext: str) -> Iterator[bytes]:
+    """Yield the names that a photo's picture may get, below the output, best first, without end."""
+    layout: Layout = "flat" if inbox.layout == "flat" else "mirror"
+    return candidates(path, template=inbox.output_name, style=inbox.style, ext=ext, layout=layout)
 
 
 def early_name(inbox: InboxConfig, job: Job) -> bytes:
@@ -63,5 +66,4 @@ def early_name(inbox: InboxConfig, job: Job) -> bytes:
         return b""
     ext = os.fsdecode(os.path.splitext(job.key.path)[1]).lower()
     ext = _EXTENSIONS.get(inbox.output_format, ".jpg" if ext == ".jpeg" else ext)
-    names = candidates(job.key.path, template=inbox.output_name, style=inbox.style, ext=ext, layout=layout_of(inbox))
-    return os.path.join(os.fsencode(inbox.output), next(names))
+    return os.path.join(os.fsencode(inbox.output), next(names_of(inbox, job.key.path, ext)))

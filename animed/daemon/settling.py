@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING, Final
 
-from animed.daemon.requests import StatPaths
+from animed.daemon.looking import StatPaths
 from animed.errors import AnimedError
+from animed.intake.scan import Ignored, Unreadable
 from animed.intake.settle import Empty, NotRegular, Settled, Settler, Unsettled, Vanished, Waiting
 from animed.opening import NotRegularError
 from animed.records import FileStat, PhotoKey, Sighting
@@ -33,6 +35,10 @@ class Settling:
     def pending(self) -> int:
         """Count the paths that are not complete."""
         return self._settler.pending
+
+    def __contains__(self, path: bytes) -> bool:
+        """Say whether a path is not complete yet."""
+        return path in self._settler
 
     def judge(self, path: bytes) -> str | None:
         """Return the rule that leaves a file out, or None."""
@@ -90,3 +96,10 @@ class Settling:
                 sink.vanished(key)
             case Waiting() | Unsettled():
                 sink.waiting(key)
+
+
+def rule_of(entry: Ignored | Unreadable) -> str:
+    """Return the rule under which a scanned path is left out; what cannot be looked at is named with its error."""
+    if isinstance(entry, Ignored):
+        return entry.rule
+    return f"unreadable:{errno.errorcode.get(entry.code, entry.code)}"

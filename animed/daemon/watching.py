@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from animed.config import InboxConfig
-    from animed.daemon.requests import RootFound
+    from animed.daemon.looking import RootFound
     from animed.intake.rules import Rules
     from animed.intake.watch import Hint
 

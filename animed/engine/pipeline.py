@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from animed.style.runtime import DeviceSetting, PrecisionSetting
 
 Opener = Callable[[str, bytes], int]
+Reader = Callable[[int, int], bytes]
 
 VANISHED: Final = "vanished"  # inside animed only: the parent makes `file.vanished` of it, not a failure
 CHUNK: Final = 8 * 2**20  # bytes per read: few calls, and a changed file is noticed before gigabytes were read
@@ -91,12 +92,14 @@ class Pipeline:
         *,
         precision: runtime.Precision,
         opener: Opener = open_beneath,
+        reader: Reader = os.read,
         stage_writer: StageWriter = staging.write,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._networks = networks
         self._precision = precision
         self._opener = opener
+        self._reader = reader
         self._stage_writer = stage_writer
         self._clock = clock
 
@@ -117,7 +120,7 @@ class Pipeline:
         """
         began = self._clock()
         recipe = task.recipe
-        data = read(task, self._opener)
+        data = read(task, self._opener, self._reader)
         try:
             decoded = codec.decode(
                 data, max_pixels=task.max_pixels, max_edge=recipe.max_edge, animated=task.animated, name=task.path
@@ -222,7 +225,7 @@ def draw(network: Generator, pixels: NDArray[np.uint8], beat: Beat | None = None
     return geometry.crop(drawn, width, height)
 
 
-def read(task: Task, opener: Opener) -> bytes:
+def read(task: Task, opener: Opener, reader: Reader) -> bytes:
     """Return the content of the photo that was settled, whole and unchanged.
 
     Raise PhotoError: vanished, changed, unreadable, too_large, or what the first bytes say of its kind; or
@@ -231,7 +234,7 @@ def read(task: Task, opener: Opener) -> bytes:
     try:
         descriptor = opener(task.root, task.path)
         try:
-            return _content(descriptor, task)
+            return _content(descriptor, task, reader)
         finally:
             os.close(descriptor)
     except NotRegularError as error:
@@ -240,14 +243,14 @@ def read(task: Task, opener: Opener) -> bytes:
         raise _reading_fault(error, task) from error
 
 
-def _content(descriptor: int, task: Task) -> bytes:
+def _content(descriptor: int, task: Task, reader: Reader) -> bytes:
     """Read a file between two looks at its stat."""
     _demand_same(descriptor, task, "before it was read")
     size = task.stat.size
     limit = max(LEAST_BYTES, BYTES_PER_PIXEL * task.max_pixels)
     content = bytearray()
     while len(content) < size:
-        chunk = os.read(descriptor, min(CHUNK, size - len(content)))
+        chunk = reader(descriptor, min(CHUNK, size - len(content)))
         if not chunk:
             break
         content += chunk

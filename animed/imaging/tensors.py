@@ -23,7 +23,8 @@ def to_tensor(
     pixels: NDArray[np.uint8], *, dtype: torch.dtype = torch.float32, device: torch.device | None = None
 ) -> Tensor:
     """Return (H, W, 3) uint8 RGB as (1, 3, H, W) in [-1, 1], channels_last."""
-    image = torch.from_numpy(np.ascontiguousarray(pixels)).permute(2, 0, 1)[None]  # (1, 3, H, W), no copy
+    # A copy of its own: arrays of decoded pictures are read-only, which torch cannot express, and views may be turned.
+    image = torch.from_numpy(np.array(pixels, order="C")).permute(2, 0, 1)[None]  # (1, 3, H, W)
     unit = functional.to_dtype(image.to(device), torch.float32, scale=True)
     tensor: Tensor = functional.normalize(unit, mean=HALF, std=HALF)
     return tensor.to(dtype).contiguous(memory_format=torch.channels_last)

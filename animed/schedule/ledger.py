@@ -7,7 +7,7 @@ Each method that changes something is one transaction that has reached the disk 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from animed.records import PhotoKey, printable
 from animed.schedule.reader import FAILING, Reader
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from animed.records import FileStat, Staged, Status
+
+FILE_NAME: Final = "ledger.db"  # in the state folder
 
 # A row in these states is in someone's hands: a picture is being placed, or an original is being put away.
 _IDLE = "status <> 'publishing' AND original_pending IS NULL"

@@ -1,0 +1,152 @@
+"""Draws photos given by their paths, through the same workers and the same delivery, without inbox, lock or ledger.
+
+Nothing else is going on, so the calling thread may block on the file systems of the photos.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from collections import deque
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from animed.daemon.faults import crash_reason
+from animed.daemon.recipes import names_of, stage_of, task_of
+from animed.delivery.publish import Placed, discard, place
+from animed.engine import events
+from animed.errors import AnimedError, PhotoError, PlaceError, WorkersError
+from animed.opening import NotRegularError, kind_of, lstat_beneath
+from animed.records import Failure, Job, PhotoKey, Picture, PlaceFault, Reason, Skip
+from animed.schedule.retry import GiveUp, RetryPolicy, decide
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from animed.config import InboxConfig
+    from animed.engine.events import PoolEvent
+    from animed.engine.pool import Pool
+    from animed.records import Outcome, Recipe, Task
+
+_ATTEMPTS: Final = RetryPolicy.impatient(0.0, attempts=1, crash_attempts=2)  # only a dead worker is worth another try
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """One photo to draw: how the inbox-like settings are, and where it lies below their root."""
+
+    settings: InboxConfig  # its path is the photo's folder, its output the picture's
+    path: bytes  # below settings.path
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """How an errand ended: with a picture's full path, or with a reason."""
+
+    errand: Errand
+    picture: Picture | None = None
+    output: bytes = b""
+    reason: str = ""
+    detail: str = ""
+
+
+class Errands:
+    """Sends photos through a pool and places their pictures, until all have ended."""
+
+    def __init__(self, pool: Pool, recipe: Callable[[InboxConfig], Recipe], instance: str) -> None:
+        self._pool = pool
+        self._recipe = recipe
+        self._instance = instance
+        self._waiting: deque[Job] = deque()
+        self._errands: dict[PhotoKey, Errand] = {}
+
+    def run(self, errands: Iterable[Errand], ended: Callable[[Drawn], None], wait: Callable[[], None]) -> None:
+        """Draw all; `ended` takes each outcome, `wait` is called on every turn. Raises WorkersError, PlaceError."""
+        for errand in errands:
+            self._admit(errand, ended)
+        try:
+            self._take(self._pool.start(time.monotonic()), ended)
+            while self._errands:
+                self._turn(ended)
+                wait()
+        finally:
+            self._pool.kill(time.monotonic())
+
+    def _admit(self, errand: Errand, ended: Callable[[Drawn], None]) -> None:
+        key = PhotoKey(errand.settings.name, errand.path)
+        try:
+            stat = lstat_beneath(os.fspath(errand.settings.path), errand.path)
+            if (kind := kind_of(stat.mode)) is not None:
+                raise NotRegularError(kind)
+        except (AnimedError, OSError) as error:
+            ended(Drawn(errand, reason=Reason.UNREADABLE, detail=_text(error)))
+            return
+        self._errands[key] = errand
+        self._waiting.append(Job(key, stat, self._recipe(errand.settings), time.monotonic()))
+
+    def _turn(self, ended: Callable[[Drawn], None]) -> None:
+        poller = select.poll()
+        for fd in self._pool.waitables():
+            poller.register(fd, select.POLLIN)
+        ready = frozenset(fd for fd, _ in poller.poll(200))
+        now = time.monotonic()
+        self._take([*self._pool.poll(ready, now), *self._pool.tick(now)], ended)
+        while self._waiting and self._pool.submit(
+            self._waiting[0], self._task_of(self._waiting[0]), now, queued=len(self._waiting) > 1
+        ):
+            self._waiting.popleft()
+
+    def _task_of(self, job: Job) -> Callable[[int, int], Task]:
+        settings = self._errands[job.key].settings
+        stage = stage_of(settings, self._instance)
+        return lambda number, threads: task_of(job, settings, stage, number=number, threads=threads)
+
+    def _take(self, pool_events: list[PoolEvent], ended: Callable[[Drawn], None]) -> None:
+        for event in pool_events:
+            match event:
+                case events.PhotoFinished():
+                    self._finish(event.job, event.outcome, event.fd, ended)
+                case events.WorkerDied():
+                    for job in event.suspects:
+                        self._finish(job, Failure(crash_reason(event.cause), event.hint), None, ended)
+                case events.WorkersCannotStart():
+                    raise WorkersError(event.title, remedy=event.remedy)
+                case _:
+                    pass
+
+    def _finish(self, job: Job, outcome: Outcome, fd: int | None, ended: Callable[[Drawn], None]) -> None:
+        errand = self._errands[job.key]
+        if isinstance(outcome, Picture):
+            drawn = self._place(errand, outcome, fd)
+        elif isinstance(outcome, Skip):
+            drawn = Drawn(errand, reason="skipped", detail=outcome.cause)
+        elif isinstance(outcome, PlaceFault):
+            raise PlaceError(outcome.role, outcome.code, outcome.path, outcome.detail)
+        else:
+            verdict = decide(outcome.reason, _ATTEMPTS, attempt=1, crashes=job.crashes, alone=job.alone)
+            if not isinstance(verdict, GiveUp):
+                self._waiting.append(replace(job, crashes=verdict.crashes, alone=verdict.alone))
+                return
+            drawn = Drawn(errand, reason=outcome.reason, detail=outcome.detail)
+        del self._errands[job.key]
+        ended(drawn)
+
+    def _place(self, errand: Errand, picture: Picture, fd: int | None) -> Drawn:
+        """Give the picture the first name that is free."""
+        settings, output = errand.settings, os.fspath(errand.settings.output)
+        stage = stage_of(settings, self._instance)
+        names = names_of(settings, errand.path, picture.ext)
+        try:
+            for name in names:
+                if isinstance(place(picture.staged, fd, stage=stage, output=output, target=name), Placed):
+                    return Drawn(errand, picture, os.path.join(os.fsencode(output), name))
+        except PhotoError as error:
+            return Drawn(errand, reason=error.reason, detail=error.detail)
+        finally:
+            discard(picture.staged, fd, stage=stage)
+        raise AssertionError("candidates never end")
+
+
+def _text(error: AnimedError | OSError) -> str:
+    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
