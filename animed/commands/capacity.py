@@ -12,7 +12,6 @@ from animed.commands.output import counted, shown, size
 from animed.commands.places import describe
 from animed.daemon.parts import wishes_of
 from animed.engine import machine as machines
-from animed.daemon.parts import wishes_of
 from animed.engine import plan as plans
 from animed.errors import AnimedError, StyleError
 from animed.intake.filesystem import fs_type, inotify_limits, wants_polling
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from animed.config import Config, InboxConfig
-    from animed.daemon.parts import wishes_of
-from animed.engine.machine import Machine
+    from animed.engine.machine import Machine
     from animed.intake.filesystem import InotifyLimits
 
     # What draws one test picture in a real worker and returns its figures by name.
