@@ -94,6 +94,16 @@ def test_a_folder_that_is_moved_in_is_covered_for_good(root: Path) -> None:
         assert inbox.collect() == {("file", b"voyage/day/3.jpg")}
 
 
+def test_a_big_folder_that_is_moved_in_is_one_hint(root: Path) -> None:
+    """A moved-in folder of many photos is one hint and not thousands: it is listed in slices by whoever hears of it."""
+    (root.parent / "outside" / "big").mkdir()
+    for number in range(300):
+        (root.parent / "outside" / "big" / f"{number}.jpg").touch()
+    with watching(root) as inbox:
+        (root.parent / "outside" / "big").rename(root / "big")
+        assert inbox.collect() == {("folder", b"big")}
+
+
 def test_moving_out_and_back_confuses_nothing(root: Path) -> None:
     """A folder that leaves, is replaced, comes back under another name and is removed keeps the reader alive."""
     outside = root.parent / "outside"
@@ -103,14 +113,19 @@ def test_moving_out_and_back_confuses_nothing(root: Path) -> None:
         (root / "d").mkdir()
         (root / "d" / "1.jpg").write_bytes(b"photo")
         assert inbox.covered() == {b"d/1.jpg"}
+        (outside / "d" / "9.jpg").write_bytes(b"not ours any more")
+        assert inbox.collect() == set()
+        (outside / "d" / "9.jpg").unlink()
         (outside / "d").rename(root / "back")
         (root / "back" / "e" / "2.jpg").write_bytes(b"photo")
         assert inbox.covered() == {b"back/e/2.jpg"}
+        (root / "d" / "e").mkdir()
+        inbox.collect()
         (root / "back" / "e" / "3.jpg").write_bytes(b"photo")
         assert inbox.collect() == {("file", b"back/e/3.jpg")}
         for name in ("d/1.jpg", "back/e/2.jpg", "back/e/3.jpg"):
             (root / name).unlink()
-        for name in ("d", "back/e", "back"):
+        for name in ("d/e", "d", "back/e", "back"):
             (root / name).rmdir()
         inbox.collect()
         assert inbox.watch.health() is None

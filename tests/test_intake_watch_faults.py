@@ -192,6 +192,32 @@ def test_starting_and_stopping_leaves_nothing(root: Path) -> None:
     assert (threading.active_count(), len(os.listdir("/proc/self/fd"))) == (threads, descriptors)
 
 
+def test_a_reader_that_never_ran_closes_its_descriptors() -> None:
+    """A stop that comes before the reader's first look at its descriptors leaks none; releasing twice is harmless."""
+    descriptors = len(os.listdir("/proc/self/fd"))
+    reader = Reader()
+    reader.stop()
+    reader.release()
+    reader.release()
+    assert len(os.listdir("/proc/self/fd")) == descriptors
+
+
+def test_a_watch_that_goes_twice_does_no_harm(root: Path) -> None:
+    """The end of a watch that is not known, or whose folder's name has passed to another watch, is taken in silence."""
+    (root / "a").mkdir()
+    with watching(root) as inbox:
+        group = inbox.watch._emitter.group if inbox.watch._emitter else None
+        assert group is not None
+        group._active_callbacks_by_watch[WatchDescriptor(998)] = os.fsencode(root / "a")
+        for descriptor in (998, 999):
+            group.on_watch_deleted(WatchDescriptor(descriptor))
+        assert inbox.watch.watched == 2
+        (root / "a").rmdir()
+        inbox.collect()
+        assert inbox.watch.watched == 1
+        assert inbox.watch.health() is None
+
+
 def switches(threads: list[int]) -> int:
     total = 0
     for thread in threads:

@@ -401,7 +401,7 @@ def test_a_photo_loads_while_another_is_drawn(inbox: Path) -> None:
 
 def test_the_real_style_is_made_ready_and_draws(inbox: Path) -> None:
     """The factory checks and loads the weights, says what it computes in, and the picture is a drawing of the photo."""
-    line = pipeline.make((cel(),), threads=1, precision="float32", device="cpu", sizes=((32, 32),))
+    line = pipeline.make((cel(),), threads=1, precision="float32", device="cpu", sizes=((30, 41),))
     assert (line.precision, line.why) == ("float32", "asked for")
     given = task(inbox, photo(128, 96), recipe=replace(RECIPE, max_edge=128))
     ready = loaded(line, given)
@@ -410,6 +410,11 @@ def test_the_real_style_is_made_ready_and_draws(inbox: Path) -> None:
     assert 5 < np.abs(drawn.pixels.astype(int) - ready.pixels).mean() < 90
     for corner in ((2, 2), (2, -3), (-3, 2), (-3, -3)):
         assert int(np.argmax(drawn.pixels[corner])) == int(np.argmax(ready.pixels[corner])) or corner == (-3, 2)
+
+
+def test_the_sizes_to_warm_are_those_that_the_network_sees() -> None:
+    """Odd sizes are padded as photos are, huge ones are not drawn for nothing, and equal ones only once."""
+    assert pipeline._warm_sizes(((750, 1000), (751, 1001), (3000, 4000))) == [(752, 1008), (768, 1024)]
 
 
 def test_a_worker_without_styles_is_refused() -> None:

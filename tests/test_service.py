@@ -10,12 +10,12 @@ import socket
 import struct
 import time
 import zlib
+from functools import partial
 from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-
-from tests.harness import WITHOUT_OVERRIDE, Service, photo, whole
+from harness import WITHOUT_OVERRIDE, Service, photo, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,6 +47,11 @@ def huge_header(path: Path) -> Path:
     header = struct.pack(">IIBBBBB", 30_000, 30_000, 8, 2, 0, 0, 0)
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", b"") + chunk(b"IEND", b""))
     return path
+
+
+def more_pictures(run: Service, before: int) -> bool:
+    """Say whether there are more pictures than before."""
+    return len(run.pictures()) > before
 
 
 def test_photos_before_and_after_the_start_come_out_once(service: Callable[..., Service]) -> None:
@@ -96,7 +101,7 @@ def test_a_killed_daemon_leaves_no_process_and_loses_nothing(service: Callable[.
     for _ in range(3):
         run.start()
         before = len(run.pictures())
-        run.until(lambda before=before: len(run.pictures()) > before, "a picture")
+        run.until(partial(more_pictures, run, before), "a picture")
         workers = run.workers()
         run.kill()
         _gone, alive = psutil.wait_procs(workers, timeout=10)

@@ -53,6 +53,7 @@ NO_MEMORY: Final = (
     "not enough memory",
 )
 WARM_SIZES: Final = ((512, 512),)  # height, width, where the caller knows of none
+WARM_EDGE: Final = 1024  # pixels; to draw a larger picture for nothing costs more than it saves
 
 
 class StageWriter(Protocol):
@@ -199,7 +200,7 @@ def make(
     device: DeviceSetting = "auto",
     sizes: tuple[tuple[int, int], ...] = WARM_SIZES,
 ) -> Pipeline:
-    """Set up this process and return its pipeline, warm for the (height, width) in `sizes`.
+    """Set up this process and return its pipeline, warm for photos of the (height, width) in `sizes`.
 
     Raise StyleError or WorkersError for what will not go away.
     """
@@ -211,8 +212,14 @@ def make(
     chosen = runtime.choose(precision, next(iter(loaded.values())))
     networks = {style: network.to(chosen.dtype) for style, network in loaded.items()}
     # Kernels and mapped memory depend on shapes only, so one style warms the process for all.
-    runtime.warm(next(iter(networks.values())), sizes)
+    runtime.warm(next(iter(networks.values())), _warm_sizes(sizes))
     return Pipeline(networks, precision=chosen)
+
+
+def _warm_sizes(sizes: tuple[tuple[int, int], ...]) -> list[tuple[int, int]]:
+    """Return the (height, width) that the network sees for photos of these sizes, each once."""
+    seen = {geometry.padded(*geometry.fit(width, height, WARM_EDGE)) for height, width in sizes}
+    return sorted((height, width) for width, height in seen)
 
 
 def draw(network: Generator, pixels: NDArray[np.uint8], beat: Beat | None = None) -> NDArray[np.uint8]:
