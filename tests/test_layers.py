@@ -57,7 +57,9 @@ THIRD_PARTY: Final[dict[str, frozenset[str]]] = {
     "style": frozenset({"torch", "safetensors", "numpy"}),
     "daemon": frozenset({"structlog"}),
     "commands": frozenset({"typer", "rich"}),
-    "commands.run": frozenset({"structlog"}),  # it sets the log up and hands the logger to the daemon
+    # They set the log up and hand the logger to the daemon.
+    "commands.run": frozenset({"structlog"}),
+    "commands.once": frozenset({"structlog"}),
     "engine.pipeline": frozenset({"torch", "torchvision", "PIL", "numpy"}),
     "engine.worker": frozenset({"torch", "numpy"}),  # inside functions only: see below
 }

@@ -44,10 +44,11 @@ class Arrivals:
         """Log a path that is not complete yet."""
         self._desk.reporter.note("file.waiting", key)
 
-    def vanished(self, key: PhotoKey) -> None:
+    def vanished(self, key: PhotoKey, now: float) -> None:
         """Log a photo that was gone before it was read; one that has its outcome may go as it likes."""
-        if self._desk.ledger.get(key) is None:
-            self._desk.reporter.note("file.vanished", key)
+        row = self._desk.ledger.get(key)
+        if row is None or row.status == "retry":
+            self._desk.vanished(key, now)
 
     def found(self, inbox: Inbox, entries: list[Found], now: float) -> None:
         """Let settle what a scan has found, but for what is known: that costs no further look."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from animed.daemon.active import Active, BatchTally
     from animed.daemon.inbox import Inbox
@@ -56,7 +57,9 @@ class Desk:
             self.relook.discard(key)
             self.inbox_of(key).hint(key.path, now)
 
-    def count(self, inbox: str, phases: Iterable[str]) -> int:
-        """Count an inbox's photos in these phases."""
-        wanted = frozenset(phases)
-        return sum(a.phase in wanted for key, a in self.actives.items() if key.inbox == inbox)
+    def vanished(self, key: PhotoKey, now: float) -> None:
+        """Log a photo that was gone before it was read, and forget that it was to be tried again."""
+        self.reporter.note("file.vanished", key)
+        row = self.ledger.get(key)
+        if row is not None and row.status == "retry":
+            self.journal.commit(partial(self.ledger.forget, [key]), lambda: None, now)

@@ -6,6 +6,7 @@ Nothing else is going on, so the calling thread may block on the file systems of
 from __future__ import annotations
 
 import os
+import secrets
 import select
 import time
 from collections import deque
@@ -13,9 +14,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from animed.daemon.faults import crash_reason
-from animed.daemon.recipes import names_of, stage_of, task_of
+from animed.daemon.parts import plan_of, spec_of
+from animed.daemon.recipes import names_of, recipe_of, stage_of, task_of
 from animed.delivery.publish import Placed, discard, place
 from animed.engine import events
+from animed.engine.pool import Pool
 from animed.errors import AnimedError, PhotoError, PlaceError, WorkersError
 from animed.opening import NotRegularError, kind_of, lstat_beneath
 from animed.records import Failure, Job, PhotoKey, Picture, PlaceFault, Reason, Skip
@@ -24,9 +27,9 @@ from animed.schedule.retry import GiveUp, RetryPolicy, decide
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from animed.config import InboxConfig
+    from animed.catalog import Style
+    from animed.config import Config, InboxConfig
     from animed.engine.events import PoolEvent
-    from animed.engine.pool import Pool
     from animed.records import Outcome, Recipe, Task
 
 _ATTEMPTS: Final = RetryPolicy.impatient(0.0, attempts=1, crash_attempts=2)  # only a dead worker is worth another try
@@ -60,6 +63,13 @@ class Errands:
         self._instance = instance
         self._waiting: deque[Job] = deque()
         self._errands: dict[PhotoKey, Errand] = {}
+
+    @classmethod
+    def of(cls, settings: Config, style: Style) -> Errands:
+        """Return one with workers of its own for a style, as many as the settings and the machine allow."""
+        plan = plan_of(settings)
+        pool = Pool(plan, spec_of(settings, (style.weights_file,), plan))
+        return cls(pool, lambda inbox: recipe_of(inbox, style), secrets.token_hex(4))
 
     def run(self, errands: Iterable[Errand], ended: Callable[[Drawn], None], wait: Callable[[], None]) -> None:
         """Draw all; `ended` takes each outcome, `wait` is called on every turn. Raises WorkersError, PlaceError."""

@@ -30,7 +30,7 @@ class Faults:
         """Sort out a fault of one photo."""
         job = active.job
         if failure.reason == VANISHED:
-            self._desk.reporter.note("file.vanished", job.key)
+            self._desk.vanished(job.key, now)
             self._desk.leave(active, VANISHED, now)
             return
         policy = self._desk.policies[job.key.inbox]

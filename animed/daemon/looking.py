@@ -189,4 +189,18 @@ class Digest:
             return PhotoError(
                 Reason.UNREADABLE, f"{os.strerror(code)}: mode {stat.mode & 0o7777:04o}, uid {os.geteuid()}"
             )
-        return PlaceError("inbox", code, self.root, f"a photo cannot be read: {os.strerror(code)}")
+        return place_or_photo(self.root, code)
+
+
+def place_or_photo(root: str, code: int) -> PhotoError | PlaceError:
+    """Return whose fault an error is that a photo's reading met: the photo's, where its inbox can still be listed.
+
+    One bad sector, or one stale handle, must not suspend the inbox again and again.
+    """
+    try:
+        with os.scandir(root) as entries:
+            next(entries, None)
+    except OSError as error:
+        code = error.errno or code
+        return PlaceError("inbox", code, root, f"a photo cannot be read: {os.strerror(code)}")
+    return PhotoError(Reason.UNREADABLE, os.strerror(code))

@@ -86,7 +86,8 @@ class Parts:
             return True
         if inbox.state == "unavailable":
             return False
-        return not inbox.scanned or inbox.scans.running or inbox.dirty or inbox.settling.pending > 0
+        scans = inbox.scans.wanted or inbox.scans.running or not inbox.scanned
+        return scans or inbox.dirty or inbox.settling.pending > 0
 
 
 @contextlib.contextmanager

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from animed.daemon.putting import StageCopy
     from animed.engine.events import PhotoFinished
     from animed.engine.pool import Pool
-    from animed.records import Batch, Job, Staged, Task
+    from animed.records import Batch, Job, PhotoKey, Staged, Task
 
 
 class Photos:
@@ -38,6 +38,7 @@ class Photos:
         self._faults = faults
         self._ready: deque[Active] = deque()
         self._suspects: deque[Active] = deque()  # each is drawn alone in its worker
+        self._reading: set[PhotoKey] = set()  # asked of the I/O threads
         self._twins = Twins()
 
     # Whose turn it is.
@@ -59,8 +60,7 @@ class Photos:
                     self._share_or_draw(active)
 
     def _wants_more(self) -> bool:
-        reading = sum(active.phase is Phase.READING for active in self._desk.actives.values())
-        return self._pool.free > len(self._ready) + len(self._suspects) + reading
+        return self._pool.free > len(self._ready) + len(self._suspects) + len(self._reading)
 
     def _open(self, batch: Batch, now: float) -> None:
         """Read the photos of a batch ahead of their turn: one that is known, or equal to another, needs no worker."""
@@ -72,6 +72,7 @@ class Photos:
 
     def _read(self, active: Active) -> None:
         active.phase = Phase.READING
+        self._reading.add(active.job.key)
         inbox = self._desk.inbox_of(active.job.key)
         inbox.ask(Digest(active.job, inbox.root, inbox.output, early_name(inbox.config, active.job)))
 
@@ -96,6 +97,7 @@ class Photos:
 
     def digested(self, request: Digest, result: Digested | AnimedError, now: float) -> None:
         """Go on with a photo whose content was read."""
+        self._reading.discard(request.job.key)
         active = self._desk.actives.get(request.job.key)
         if active is None or active.phase is not Phase.READING:
             return
@@ -130,7 +132,6 @@ class Photos:
     def _conflict(self, active: Active, policy: str, now: float) -> None:
         if policy == "skip":
             self._placing.skip(active, "the picture's name is taken", now)
-            self._desk.leave(active, "skipped", now)
         elif policy == "fail":
             self._faults.failed(active, Failure(Reason.CONFLICT, "the picture's name is taken"), now)
         else:

@@ -93,7 +93,7 @@ class Settling:
             case NotRegular(rule=rule):
                 sink.ignored(key, rule)
             case Vanished(seen=True):
-                sink.vanished(key)
+                sink.vanished(key, now)
             case Waiting() | Unsettled():
                 sink.waiting(key)
 

@@ -25,7 +25,7 @@ class Sink(Protocol):
     def ignored(self, key: PhotoKey, rule: str) -> None:
         """Take a path that is never taken."""
 
-    def vanished(self, key: PhotoKey) -> None:
+    def vanished(self, key: PhotoKey, now: float) -> None:
         """Take a path that was gone before it was complete."""
 
     def waiting(self, key: PhotoKey) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import tempfile
 import zlib
 from pathlib import Path
@@ -11,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from animed.config import InboxConfig
 from animed.daemon.errands import Drawn, Errand, Errands
-from animed.daemon.parts import plan_of, spec_of, styles_of
-from animed.daemon.recipes import recipe_of
-from animed.engine.pool import Pool
+from animed.daemon.parts import styles_of
 from animed.errors import WorkersError
 
 if TYPE_CHECKING:
@@ -26,7 +23,6 @@ def draw_test_picture(config: Config) -> dict[str, Any]:
     """Return the figures of one test picture in a folder that is removed again; raises StyleError, WorkersError."""
     styles = styles_of(config)
     style = styles[config.inboxes[0].style]
-    plan = plan_of(config)
     with tempfile.TemporaryDirectory(prefix="animed-check-") as folder:
         photo = Path(folder, "test.png")
         photo.write_bytes(gradient_png(SIDE))
@@ -34,9 +30,7 @@ def draw_test_picture(config: Config) -> dict[str, Any]:
             name="check", path=photo.parent, output=photo.parent, style=style.name, max_edge=config.inboxes[0].max_edge
         )
         outcomes: list[Drawn] = []
-        pool = Pool(plan, spec_of(config, (style.weights_file,), plan))
-        errands = Errands(pool, lambda inbox: recipe_of(inbox, style), secrets.token_hex(4))
-        errands.run([Errand(settings, os.fsencode(photo.name))], outcomes.append, lambda: None)
+        Errands.of(config, style).run([Errand(settings, os.fsencode(photo.name))], outcomes.append, lambda: None)
     drawn = outcomes[0]
     if drawn.picture is None:
         raise WorkersError(f"the test picture failed: {drawn.reason}", remedy=drawn.detail)

@@ -1,0 +1,59 @@
+"""Which photos the paths of a command line mean, and where their pictures go."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from animed.config import Config, InboxConfig, locate
+from animed.daemon.errands import Errand
+from animed.delivery.publish import prepare_output
+from animed.errors import AnimedError, OutputError
+from animed.intake.rules import Rules
+from animed.intake.scan import Found, Scanner
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+
+def settings_of(
+    base: Config | None, paths: Sequence[Path], output: Path | None, style: str | None, environ: Mapping[str, str]
+) -> Config:
+    """Return a configuration with one inbox-like entry for each path; `base` gives the rest, where there is one."""
+    entries = tuple(_entry(number, path, output, style) for number, path in enumerate(paths))
+    if base is not None:
+        return base.model_copy(update={"inboxes": entries})
+    styles_dir = Path(os.path.expanduser(locate.styles_dir(environ)))
+    return Config(state_dir=Path(os.devnull), styles_dir=styles_dir, inboxes=entries)
+
+
+def _entry(number: int, path: Path, output: Path | None, style: str | None) -> InboxConfig:
+    real = Path(os.path.realpath(path))
+    folder = real if real.is_dir() else real.parent
+    return InboxConfig(
+        name=f"path-{number}",
+        path=folder,
+        output=folder if output is None else Path(os.path.abspath(output)),
+        style=style or "cel",
+    )
+
+
+def errands_of(inbox: InboxConfig, path: Path) -> Iterator[Errand]:
+    """Yield the photo that a path means, or those below it; a file that is named is taken whatever its name is."""
+    real = os.path.realpath(os.fsencode(path))
+    if not os.path.isdir(real):
+        yield Errand(inbox, os.path.basename(real))
+        return
+    rules = Rules(extensions=inbox.extensions, ignore=inbox.ignore, max_depth=inbox.max_depth)
+    for found in Scanner(os.fspath(inbox.path), rules).scan():
+        if isinstance(found, Found):
+            yield Errand(inbox, found.path)
+
+
+def make_output(output: Path) -> None:
+    """Make the folder for the pictures; raises OutputError."""
+    try:
+        prepare_output(os.path.abspath(output))
+    except AnimedError as error:
+        raise OutputError("the output cannot be made", remedy=error.title, path=os.fspath(output)) from error
