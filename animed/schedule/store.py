@@ -17,6 +17,7 @@ from animed.schedule.rows import APPLICATION_ID, SCHEMA, SCHEMA_VERSION
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_CACHE_KIB: Final = 256
 _BUSY_S: Final = 5.0
 # The disk, not the database, is at fault, and may be well again later.
 _PASSING: Final = frozenset(
@@ -121,6 +122,8 @@ class Store:
                 "this file system cannot hold the ledger", remedy="put state_dir on a local disk", path=self.path
             )
         self._connection.execute("PRAGMA synchronous = FULL")
+        # Rows are looked up one at a time: a few warm pages serve, and the process that owns the ledger stays small.
+        self._connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         if empty:
             self._make_schema()
 
