@@ -358,6 +358,14 @@ def test_sweep_removes_only_its_own_leftovers(output: Path) -> None:
     assert sorted(tree(output)) == sorted([*kept, f"{PREFIX}link.tmp"])
 
 
+def test_sweep_spares_this_run(output: Path) -> None:
+    """What this run has staged is in use, and stays while leftovers of earlier runs go."""
+    for name in (f"{PREFIX}run2aa.tmp", f"{PREFIX}run1aa.tmp"):
+        (output / name).touch()
+    assert sweep([str(output)], PREFIX, keep=f"{PREFIX}run2") == 1
+    assert list(tree(output)) == [f"{PREFIX}run2aa.tmp"]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("link", [True, False])
 def test_a_duplicate_is_staged_from_the_finished_picture(output: Path, kind: Kind, link: bool) -> None:

@@ -109,7 +109,7 @@ class Errands:
 
     def _task_of(self, job: Job) -> Callable[[int, int], Task]:
         settings = self._errands[job.key].settings
-        stage = stage_of(settings, self._instance)
+        stage = stage_of(settings, self._instance, "")
         return lambda number, threads: task_of(job, settings, stage, number=number, threads=threads)
 
     def _take(self, pool_events: list[PoolEvent], ended: Callable[[Drawn], None]) -> None:
@@ -145,7 +145,7 @@ class Errands:
     def _place(self, errand: Errand, picture: Picture, fd: int | None) -> Drawn:
         """Give the picture the first name that is free."""
         settings, output = errand.settings, os.fspath(errand.settings.output)
-        stage = stage_of(settings, self._instance)
+        stage = stage_of(settings, self._instance, "")
         names = names_of(settings, errand.path, picture.ext)
         try:
             for name in names:

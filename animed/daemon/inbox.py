@@ -52,6 +52,7 @@ class Inbox:
         hints: Callable[[Hint], None],
         log: FilteringBoundLogger,
         min_free: int,
+        temp_prefix: str,
         impatient: bool = False,
     ) -> None:
         self.config = config
@@ -72,6 +73,7 @@ class Inbox:
         self.thread = thread
         self._log = log.bind(inbox=self.name)
         self._min_free = min_free
+        self._temp_prefix = temp_prefix
         self._identity: tuple[int, int] | None = None
         self._identity_at = 0.0
         self._opening = False
@@ -92,7 +94,7 @@ class Inbox:
         """Look at the root and the output; everything else follows from the answers."""
         self.thread.start()
         self._open_root()
-        self.ask(OpenOutput(self.delivery, self.sweep))
+        self.ask(OpenOutput(self.delivery, self.sweep, self._temp_prefix))
 
     def ask(self, request: Request | Slices) -> None:
         """Ask something of the I/O thread; the answer comes through the mailbox."""
@@ -292,6 +294,6 @@ class Inbox:
         if role == "inbox":
             self._open_root()
         elif role == "output":
-            self.ask(OpenOutput(self.delivery, self.sweep))
+            self.ask(OpenOutput(self.delivery, self.sweep, self._temp_prefix))
         else:
             sink.up(self, now)

@@ -38,7 +38,10 @@ class Journal:
         return self._retry_at if self._waiting else None
 
     def commit(self, write: Callable[[], object], then: Callable[[], None], now: float) -> None:
-        """Write to the ledger, then go on; when it cannot be written, keep both for later."""
+        """Write to the ledger, then go on; while the state folder cannot take it, keep both for later.
+
+        Raises LedgerError for what waiting does not heal.
+        """
         self._waiting.append((write, then))
         if len(self._waiting) == 1:
             self._work(now)
@@ -54,6 +57,8 @@ class Journal:
             try:
                 write()
             except LedgerError as error:
+                if not error.full:
+                    raise
                 self._suspend(error, now)
                 return
             self._recover()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import grp
 import os
+import secrets
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +24,7 @@ from animed.daemon.originals import Originals
 from animed.daemon.photos import Photos
 from animed.daemon.placing import Placing
 from animed.daemon.putting import Delivery
-from animed.daemon.recipes import recipe_of, stage_of
+from animed.daemon.recipes import recipe_of, stage_of, temp_prefix
 from animed.daemon.report import Reporter
 from animed.engine import machine, plan
 from animed.engine.environment import environment
@@ -103,11 +104,13 @@ def assembled(config: Config, log: FilteringBoundLogger, notifier: Notifier, *, 
         stack.callback(mailbox.close)
         the_plan = plan_of(config)
         pool = Pool(the_plan, spec_of(config, tuple(style.weights_file for style in styles.values()), the_plan))
+        run = secrets.token_hex(3)
         inboxes = {
             inbox.name: _inbox(
                 inbox,
                 styles[inbox.style],
                 instance=ledger.instance,
+                run=run,
                 post=mailbox.post,
                 log=log,
                 config=config,
@@ -202,6 +205,7 @@ def _inbox(
     style: Style,
     *,
     instance: str,
+    run: str,
     post: Callable[[Post], None],
     log: FilteringBoundLogger,
     config: Config,
@@ -214,7 +218,7 @@ def _inbox(
         recursive=inbox.recursive,
         max_depth=inbox.max_depth,
     )
-    stage = stage_of(inbox, instance)
+    stage = stage_of(inbox, instance, run)
     delivery = Delivery(os.fspath(inbox.output), stage, inbox.mode.dir, group_of(inbox))
     return Inbox(
         inbox,
@@ -225,6 +229,7 @@ def _inbox(
         hints=partial(_post_hint, post, inbox.name),
         log=log,
         min_free=config.limits.min_free,
+        temp_prefix=temp_prefix(instance),
         impatient=once,
     )
 

@@ -83,8 +83,8 @@ class Photos:
                 line.popleft()
 
     def _submit(self, active: Active, now: float) -> bool:
-        queued = len(self._ready) + len(self._suspects) + len(self._backlog.batcher) > 1
-        if not self._pool.submit(active.job, partial(self._task, active.job), now, queued=queued):
+        waiting = len(self._ready) + len(self._suspects) + len(self._reading) + len(self._backlog.batcher)
+        if not self._pool.submit(active.job, partial(self._task, active.job), now, queued=waiting > 1):
             return False
         active.phase, active.sent_at = Phase.RUNNING, now
         return True

@@ -37,7 +37,8 @@ class OpenOutput:
     """Make the output where its parent exists, prove that it takes writes, sweep leftovers; answers its free bytes."""
 
     delivery: Delivery
-    sweep: tuple[str, ...]  # folders that this instance may have left temporary files in; () = sweep nothing
+    sweep: tuple[str, ...]  # folders that earlier runs may have left temporary files in; () = sweep nothing
+    prefix: str  # how the names of all runs begin; those of this run are in use
 
     def run(self, beat: Callable[[], None]) -> int:
         """Do all of it."""
@@ -46,7 +47,7 @@ class OpenOutput:
         beat()
         staging.probe(self.delivery.stage)
         beat()
-        staging.sweep(self.sweep, self.delivery.stage.temp_prefix)
+        staging.sweep(self.sweep, self.prefix, keep=self.delivery.stage.temp_prefix)
         return staging.free_bytes(output).bytes
 
 

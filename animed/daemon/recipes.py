@@ -38,9 +38,9 @@ def temp_prefix(instance: str) -> str:
     return f".syncthing.animed-{instance}-"
 
 
-def stage_of(inbox: InboxConfig, instance: str) -> Stage:
-    """Return where and how the pictures of an inbox are staged."""
-    return Stage(os.fspath(inbox.output), temp_prefix(instance), inbox.mode.file, inbox.preserve.mtime)
+def stage_of(inbox: InboxConfig, instance: str, run: str) -> Stage:
+    """Return where and how the pictures of an inbox are staged; `run` marks the names of this run."""
+    return Stage(os.fspath(inbox.output), temp_prefix(instance) + run, inbox.mode.file, inbox.preserve.mtime)
 
 
 def task_of(job: Job, inbox: InboxConfig, stage: Stage, *, number: int, threads: int) -> Task:

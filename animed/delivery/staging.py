@@ -71,14 +71,16 @@ def stage_copy(
         shut(system, reading)
 
 
-def sweep(folders: Iterable[str], prefix: str, *, system: System = REAL) -> int:
+def sweep(folders: Iterable[str], prefix: str, *, keep: str = "", system: System = REAL) -> int:
     """Remove this instance's leftover temporary files from the given folders; return how many.
 
     Pass the output and the parent folders of unresolved `publishing` records (a picture can be staged beside its name),
-    before any worker starts. Only regular files named `prefix` + letters and digits + `.tmp` are touched: another
-    instance's prefix, even one that begins alike, never matches. A folder that is gone holds none. Raises PlaceError.
+    before photos are drawn. Only regular files named `prefix` + letters and digits + `.tmp` are touched: another
+    instance's prefix, even one that begins alike, never matches. Names that begin with `keep` are those of this run:
+    they are in use. A folder that is gone holds none. Raises PlaceError.
     """
-    ours = re.compile(re.escape(os.fsencode(prefix)) + rb"[0-9A-Za-z_]+\.tmp")
+    other_run = b"(?!" + re.escape(os.fsencode(keep)) + b")" if keep else b""
+    ours = re.compile(other_run + re.escape(os.fsencode(prefix)) + rb"[0-9A-Za-z_]+\.tmp")
     return sum(_sweep_folder(folder, ours, system) for folder in folders)
 
 
