@@ -180,7 +180,8 @@ def spec_of(config: Config, weights: tuple[WeightsFile, ...], the_plan: Plan) ->
         "threads": the_plan.threads,
         "precision": workers.precision,
         "device": workers.device,
-        "sizes": tuple({(inbox.max_edge * 3 // 4, inbox.max_edge) for inbox in config.inboxes}),
+        # A square is the largest picture that comes: a worker has its full size from the start, and does not grow.
+        "sizes": tuple({(inbox.max_edge, inbox.max_edge) for inbox in config.inboxes}),
     }
     return WorkerSpec(
         _FACTORY,
