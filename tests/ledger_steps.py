@@ -60,6 +60,4 @@ def recount(ledger: Ledger) -> dict[str, Counter[str]]:
     found: dict[str, Counter[str]] = {}
     for inbox, word in ledger._store.read("SELECT inbox, status FROM photos"):
         found.setdefault(inbox, Counter())[word] += 1
-    for inbox, count in ledger._store.read("SELECT inbox, photos FROM ignored"):
-        found.setdefault(inbox, Counter())["ignored"] += count
     return found

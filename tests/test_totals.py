@@ -101,11 +101,6 @@ class AnyLife(RuleBasedStateMachine):
         else:
             assert self.ledger.touch(key, STAT) == (before is not None)
 
-    @rule(inbox=st.sampled_from(["phone", "scans"]), count=st.integers(1, 3))
-    def ignored(self, inbox: str, count: int) -> None:
-        """Ignore files."""
-        self.ledger.count_ignored(inbox, count)
-
     @rule()
     def reopen(self) -> None:
         """Restart: nothing changes."""

@@ -38,7 +38,9 @@ def report(
             {"pid": w.pid, "state": w.state, "style": w.style, "images": w.images, "memory_mb": w.memory_mb}
             for w in pool.workers
         ],
-        "totals": {name: sum(counts.get(name, 0) for counts in totals.values()) for name in OUTCOMES},
+        # The ledger holds no paths that are never taken: those found since the start are all that are known.
+        "totals": {name: sum(counts.get(name, 0) for counts in totals.values()) for name in OUTCOMES}
+        | {"ignored": desk.reporter.since_start["ignored"]},
         "since_start": dict(desk.reporter.since_start),
         "rate_per_min": rate,
         "eta_s": round(60 * left / rate, 1) if left and rate else None,

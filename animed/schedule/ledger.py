@@ -13,7 +13,6 @@ from animed.records import PhotoKey, printable
 from animed.schedule.reader import FAILING, Reader
 from animed.schedule.rows import UPSERT, Row, to_values
 from animed.schedule.store import LedgerError, Store
-from animed.schedule.totals import IGNORED
 
 if TYPE_CHECKING:
     import sqlite3
@@ -211,15 +210,6 @@ class Ledger(Reader):
         for key, status in gone:
             self._totals.move(key.inbox, status, None)
         return [key for key, _ in gone]
-
-    def count_ignored(self, inbox: str, count: int) -> None:
-        """Add to the number of files that were never taken."""
-        with self._store.write() as db:
-            db.execute(
-                "INSERT INTO ignored VALUES (?, ?) ON CONFLICT (inbox) DO UPDATE SET photos = photos + excluded.photos",
-                (inbox, count),
-            )
-        self._totals.add(inbox, IGNORED, count)
 
     def set_meta(self, name: str, value: str) -> None:
         """Remember a setting of the service."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from animed.records import PhotoKey
 from animed.schedule.rows import SELECT, Row, from_values
-from animed.schedule.totals import IGNORED, Totals
+from animed.schedule.totals import Totals
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -26,8 +26,7 @@ class Reader:
     def __init__(self, store: Store) -> None:
         self._store = store
         counts = store.read("SELECT inbox, status, count(*) FROM photos GROUP BY status, inbox")
-        ignored = store.read("SELECT inbox, photos FROM ignored")
-        self._totals = Totals([*counts, *((inbox, IGNORED, count) for inbox, count in ignored)])
+        self._totals = Totals(counts)
 
     def __enter__(self) -> Self:
         return self
@@ -104,7 +103,7 @@ class Reader:
         return [PhotoKey(inbox, path) for inbox, path, recipe in found if recipe not in recipes.get(inbox, {recipe})]
 
     def totals(self) -> dict[str, dict[str, int]]:
-        """Return per inbox how many photos have each status, and how many were ignored; costs no query."""
+        """Return per inbox how many photos have each status; costs no query."""
         return self._totals.by_inbox()
 
     def _get_chunk(self, inbox: str, paths: list[bytes]) -> Iterator[Row]:

@@ -50,7 +50,6 @@ SCHEMA: Final = (
     "CREATE INDEX photos_by_content ON photos (sha256, recipe) WHERE status = 'done'",
     "CREATE INDEX photos_by_status ON photos (status, updated, inbox)",
     "CREATE INDEX photos_by_original ON photos (inbox) WHERE original_pending IS NOT NULL",
-    "CREATE TABLE ignored (inbox TEXT NOT NULL PRIMARY KEY, photos INTEGER NOT NULL)",
     "CREATE TABLE meta (name TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL)",
 )
 

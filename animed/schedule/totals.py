@@ -10,12 +10,11 @@ from animed.records import Status
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-IGNORED: Final = "ignored"
-STATUSES: Final[tuple[str, ...]] = (*get_args(Status), IGNORED)
+STATUSES: Final[tuple[str, ...]] = get_args(Status)
 
 
 class Totals:
-    """Counts per inbox and status; `ignored` is one more status."""
+    """Counts per inbox and status."""
 
     def __init__(self, counts: Iterable[tuple[str, str, int]]) -> None:
         self._counts: dict[str, Counter[str]] = {}
