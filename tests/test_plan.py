@@ -128,6 +128,7 @@ def test_nothing_need_be_readable(tmp_path: Path) -> None:
     """With /proc and /sys hidden, the affinity mask is what there is."""
     assert machines.read(str(tmp_path), frozenset({3, 5})) == Machine(2, None, None, bf16=False)
     assert machines.unshared(str(tmp_path)) == 0
+    assert machines.anonymous(str(tmp_path)) == 0
 
 
 def test_the_tightest_group_counts(tmp_path: Path) -> None:
@@ -196,3 +197,4 @@ def test_this_machine_can_be_read() -> None:
     assert 1 <= machine.cores <= len(os.sched_getaffinity(0))
     assert machine.memory is not None
     assert machines.unshared() > MIB
+    assert machines.anonymous() > MIB

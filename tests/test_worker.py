@@ -206,7 +206,7 @@ def test_a_drawing_worker_beats_but_not_often(tmp_path: Path) -> None:
     photo = job("often.jpg")
     parent.send(task_maker(photo, str(tmp_path))(7, 1))
     parent.send(Stop())
-    Loop(FakePipeline(), Link(Channel(there)), beat_every=1.0, clock=lambda: next(clock)).run()
+    Loop(FakePipeline(), Link(Channel(there)), beat_every=1.0, most=1 << 60, clock=lambda: next(clock)).run()
     kinds, fds = zip(*everything(parent), strict=True)
     assert [type(message) for message in kinds] == [Started, *[Beat] * 5, Result]
     os.close(fds[-1])
@@ -455,3 +455,21 @@ def test_wrong_weights_stop_the_real_worker_for_good(drive: Callable[..., Driver
     arguments = {"weights_files": (WeightsFile("bad", str(bad), "00" * 32, "half_pixel"),), "threads": 1}
     told = drive(to=WorkerSpec("animed.engine.pipeline:make", arguments)).next(WorkersCannotStart)
     assert str(bad) in told.title
+
+
+GROWN = """
+import sys
+from animed.engine import limits, machine
+blocks = [bytearray(4000) for _ in range(30_000)]
+kept = blocks[::500]  # they pin the heap's top, as photos of many shapes do
+del blocks
+before = machine.anonymous()
+limits.give_back()
+sys.exit(0 if before - machine.anonymous() > 64 << 20 else 1)
+"""
+
+
+def test_a_grown_heap_gives_its_free_pages_back() -> None:
+    """Free pages between pinned blocks go back to the kernel when they are asked for, and not before."""
+    keep = {"MALLOC_TRIM_THRESHOLD_": str(4 << 30), "MALLOC_MMAP_THRESHOLD_": str(4 << 30)}
+    subprocess.run([sys.executable, "-c", GROWN], check=True, env=os.environ | keep, timeout=60)

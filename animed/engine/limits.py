@@ -31,6 +31,13 @@ def settle(parent: int, outputs: tuple[int, int], limits: Limits) -> None:
     step_back(limits.nice)
 
 
+def give_back() -> None:
+    """Return the free pages of the heap to the kernel, where the C library can do that."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
 def own_signals() -> None:
     """Ignore what is meant for the parent, then let signals through (the parent blocked them for the start)."""
     for number in PARENTS_SIGNALS:

@@ -6,6 +6,7 @@ Any file may be missing (sandboxes hide /proc and /sys in parts): then that limi
 from __future__ import annotations
 
 import os
+import resource
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -73,6 +74,15 @@ def unshared(root: str = "/") -> int:
     rows = (line.split() for line in _text(root, "proc/self/smaps_rollup").splitlines())
     private = {"Private_Clean:", "Private_Dirty:", "Private_Hugetlb:"}
     return sum(int(row[1]) * KIB for row in rows if row and row[0] in private)
+
+
+def anonymous(root: str = "/") -> int:
+    """Return the bytes of this process's memory that no file backs; 0 when the kernel does not say.
+
+    It costs microseconds, unlike `unshared`, which walks all page tables.
+    """
+    fields = _text(root, "proc/self/statm").split()
+    return (int(fields[1]) - int(fields[2])) * resource.getpagesize() if len(fields) > 2 else 0  # noqa: PLR2004 - proc(5)
 
 
 def _quota_v2(root: str, folder: str) -> float | None:
