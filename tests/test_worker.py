@@ -206,7 +206,9 @@ def test_a_drawing_worker_beats_but_not_often(tmp_path: Path) -> None:
     photo = job("often.jpg")
     parent.send(task_maker(photo, str(tmp_path))(7, 1))
     parent.send(Stop())
-    Loop(FakePipeline(), Link(Channel(there)), beat_every=1.0, most=1 << 60, clock=lambda: next(clock)).run()
+    loop = Loop(FakePipeline(), Link(Channel(there)), beat_every=1.0, clock=lambda: next(clock))
+    loop.start()
+    loop.run()
     kinds, fds = zip(*everything(parent), strict=True)
     assert [type(message) for message in kinds] == [Started, *[Beat] * 5, Result]
     os.close(fds[-1])

@@ -31,6 +31,11 @@ def settle(parent: int, outputs: tuple[int, int], limits: Limits) -> None:
     step_back(limits.nice)
 
 
+def touch(size: int) -> None:
+    """Take and free `size` bytes: the calling thread's heap has them from now on."""
+    len(b"\1" * size)
+
+
 def give_back() -> None:
     """Return the free pages of the heap to the kernel, where the C library can do that."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)

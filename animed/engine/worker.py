@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 # Photos of many shapes slowly cut the heap into pieces, and it reaches further up. A worker that holds more than it did
 # when it was warm, by this factor, gives its free pages back; taking them again costs one photo a tenth of a second.
 GROWTH: Final = 1.02
+LOADER_HEAP: Final = 56 << 20  # bytes; the C library gives a thread's arena 64 MiB at a time
 MEASURE_EVERY: Final = 4  # photos between two measurements of memory: reading them walks all page tables
 NO_MEMORY: Final = ("can't allocate memory", "out of memory", "cannot allocate memory")
 
@@ -73,8 +74,10 @@ def run(spec: WorkerSpec, threads: int, link: Link) -> int:
     if isinstance(built, BootFailed):
         link.send(built)
         return EXIT_BOOT
+    loop = Loop(built, link, beat_every=min(1.0, spec.timeout / 20))
+    loop.start()
     link.send(Ready(built.precision, threads, time.monotonic() - began, machine.unshared()))
-    Loop(built, link, beat_every=min(1.0, spec.timeout / 20), most=int(machine.anonymous() * GROWTH)).run()
+    loop.run()
     return EXIT_LEFT
 
 
@@ -124,27 +127,35 @@ class Loop:
         link: Link,
         *,
         beat_every: float,
-        most: int,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._pipeline = pipeline
         self._link = link
         self._beat_every = beat_every
-        self._most = most  # bytes
+        self._settled = threading.Event()
+        self._most = 0  # bytes
         self._clock = clock
         self._beat_at = clock()
         self._loaded: queue.Queue[tuple[Task, Any] | None] = queue.Queue(maxsize=1)
         self._images = 0
 
+    def start(self) -> None:
+        """Start the thread that loads, and note what this worker holds when it is warm."""
+        threading.Thread(target=self._load_all, name="loader", daemon=True).start()
+        self._settled.wait()
+        self._most = int(machine.anonymous() * GROWTH)
+
     def run(self) -> None:
         """Work until a Stop comes, or the parent is gone."""
-        threading.Thread(target=self._load_all, name="loader", daemon=True).start()
         while self._work_next():
             pass
 
     def _load_all(self) -> None:
         finished = False
         try:
+            # The loader's heap spreads to about this size within a few hundred photos; so it has it from the start.
+            limits.touch(LOADER_HEAP)
+            self._settled.set()
             while self._load_next():
                 pass
             finished = True
