@@ -217,7 +217,9 @@ def _renderer(format: Format, stream: TextIO, clock: Clock) -> Render:  # noqa: 
     if not readable:
         return lambda fields: json.dumps(_complete(fields, clock()), ensure_ascii=False)
     console = structlog.dev.ConsoleRenderer(
-        colors=stream.isatty() and "NO_COLOR" not in os.environ, exception_formatter=structlog.dev.plain_traceback
+        colors=stream.isatty() and "NO_COLOR" not in os.environ,
+        exception_formatter=structlog.dev.plain_traceback,
+        sort_keys=False,  # what a person looks for first is given first: the inbox, the photo, the picture
     )
     return lambda fields: str(console(None, "", _visible(_complete(fields, clock()))))
 

@@ -231,3 +231,10 @@ def test_the_first_failure_gives_the_status(setup: Setup, capsys: pytest.Capture
     setup.output.write_text("")
     found = findings(setup, capsys, 75, Trial(WorkersError("broken")))
     assert [found[name]["level"] for name in ("inbox", "output", "picture")] == ["fail", "fail", "fail"]
+
+
+def test_a_group_that_is_not_there_is_told(setup: Setup, capsys: pytest.CaptureFixture[str]) -> None:
+    """What the service would refuse to start with is found by the check: a group that this machine does not have."""
+    setup.write(mode="{group: no-such-group}", limits__min_free=0)
+    assert check.run(setup.config, as_json=False, draw=lambda _config: {}) == 78
+    assert "no-such-group" in capsys.readouterr().out

@@ -339,6 +339,17 @@ def test_once_with_paths_needs_no_configuration(service: Callable[..., Service])
     assert whole(run.root / "aside" / "a.cel.jpg")
 
 
+def test_once_with_a_folder_leaves_its_own_pictures_alone(service: Callable[..., Service]) -> None:
+    """A second pass over a folder draws its photos, and not the pictures that the first pass put beside them."""
+    run = service()
+    photo(run.root / "pictures" / "a.jpg", 1)
+    photo(run.root / "pictures" / "sub" / "b.png", 2)
+    for _ in range(2):
+        assert run.call("once", str(run.root / "pictures")).returncode == 0
+    names = sorted(p.name for p in (run.root / "pictures").rglob("*") if p.is_file())
+    assert names == ["a.cel-2.jpg", "a.cel.jpg", "a.jpg", "b.cel-2.png", "b.cel.png", "b.png"]
+
+
 def test_retry_draws_a_failed_photo_again(service: Callable[..., Service]) -> None:
     """`retry` queues a failed photo of a running service again, and its record goes when it comes out."""
     run = service(top_keys="retry: {attempts: 1}")

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from animed import config
+from animed.catalog import Catalog
 from animed.commands.output import duration, note, say, shown
 from animed.commands.progress import Bar
-from animed.daemon.bypath import errands_of, make_output, settings_of
+from animed.daemon.bypath import errands_of, make_output, pictures_of, settings_of
 from animed.daemon.errands import Drawn, Errand, Errands
 from animed.daemon.parts import styles_of
 from animed.errors import EXIT_OK, EXIT_SOME_FAILED, OutputError, PlaceError
@@ -26,8 +27,9 @@ def run(config_file: Path | None, paths: Sequence[Path], output: Path | None, st
     base = None if config_file is None else config.load(config_file, environ=os.environ, cwd=Path.cwd())
     settings = settings_of(base, paths, output, style, os.environ)
     chosen = styles_of(settings)[settings.inboxes[0].style]
+    pictures = pictures_of(style.name for style in Catalog.read(styles_dir=settings.styles_dir).styles)
     pairs = zip(settings.inboxes, paths, strict=True)
-    errands = [errand for inbox, path in pairs for errand in errands_of(inbox, path)]
+    errands = [errand for inbox, path in pairs for errand in errands_of(inbox, path, pictures)]
     if output is not None:
         make_output(output)
     return _draw(Errands.of(settings, chosen), errands)

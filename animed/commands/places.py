@@ -12,8 +12,17 @@ from typing import TYPE_CHECKING, Final
 
 from animed.commands.findings import Finding, failure, good, warning
 from animed.commands.output import shown, size
+from animed.daemon.parts import group_of
 from animed.delivery.staging import free_bytes, probe
-from animed.errors import EXIT_CANNOT_CREATE, EXIT_CONFIG, EXIT_TEMPORARY, AnimedError, PhotoError, PlaceError
+from animed.errors import (
+    EXIT_CANNOT_CREATE,
+    EXIT_CONFIG,
+    EXIT_TEMPORARY,
+    AnimedError,
+    ConfigError,
+    PhotoError,
+    PlaceError,
+)
 from animed.intake.filesystem import UNKNOWN, fs_type, wants_polling
 from animed.intake.scan import root_identity
 from animed.records import Stage
@@ -39,6 +48,10 @@ def look_at_inbox(inbox: InboxConfig) -> Iterator[Finding]:
         yield _target("processed", inbox.name, inbox.processed_dir)
     if inbox.failed != "leave":
         yield _target("failed", inbox.name, inbox.failed_dir)
+    try:
+        group_of(inbox)
+    except ConfigError as error:
+        yield failure("group", inbox.name, error.title, error.remedy, status=error.exit_status)
 
 
 def look_at_space(config: Config) -> Iterator[Finding]:

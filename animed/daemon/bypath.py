@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from animed.intake.rules import Rules
 from animed.intake.scan import Found, Scanner
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 
 def settings_of(
@@ -39,16 +40,25 @@ def _entry(number: int, path: Path, output: Path | None, style: str | None) -> I
     )
 
 
-def errands_of(inbox: InboxConfig, path: Path) -> Iterator[Errand]:
-    """Yield the photo that a path means, or those below it; a file that is named is taken whatever its name is."""
+def errands_of(inbox: InboxConfig, path: Path, pictures: re.Pattern[bytes]) -> Iterator[Errand]:
+    """Yield the photo that a path means, or those below it that are not our own pictures.
+
+    A file that is named is taken whatever its name is.
+    """
     real = os.path.realpath(os.fsencode(path))
     if not os.path.isdir(real):
         yield Errand(inbox, os.path.basename(real))
         return
     rules = Rules(extensions=inbox.extensions, ignore=inbox.ignore, max_depth=inbox.max_depth)
     for found in Scanner(os.fspath(inbox.path), rules).scan():
-        if isinstance(found, Found):
+        if isinstance(found, Found) and not pictures.search(found.path):
             yield Errand(inbox, found.path)
+
+
+def pictures_of(styles: Iterable[str]) -> re.Pattern[bytes]:
+    """Return what the names of pictures end in that an earlier call may have put beside the photos of a folder."""
+    names = b"|".join(re.escape(os.fsencode(style)) for style in styles)
+    return re.compile(rb"\.(?:" + names + rb")(?:-\d+)?\.[^./]+$")
 
 
 def make_output(output: Path) -> None:
@@ -56,4 +66,5 @@ def make_output(output: Path) -> None:
     try:
         prepare_output(os.path.abspath(output))
     except AnimedError as error:
-        raise OutputError("the output cannot be made", remedy=error.title, path=os.fspath(output)) from error
+        remedy = f"{error.title}; the folder that it is to be in must be there"
+        raise OutputError("the output cannot be made", remedy=remedy, path=os.fspath(output)) from error
