@@ -1,1 +1,32 @@
 """What every test shares."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from daemon_bench import Bench
+from daemon_fakes import open_stages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Callable[..., Bench]]:
+    """Make daemons on fakes; at the end no staged picture may be held open by one that has nothing on its way."""
+    made: list[Bench] = []
+    before = open_stages()
+
+    def make(**options: object) -> Bench:
+        folder = tmp_path / f"state-{len(made)}"
+        folder.mkdir()
+        made.append(Bench(folder, **options))  # type: ignore[arg-type]  # each test passes the bench's own options
+        return made[-1]
+
+    yield make
+    idle = not any(run.desk.actives for run in made)
+    for run in made:
+        run.crash()
+    assert not idle or open_stages() == before

@@ -46,6 +46,9 @@ class Arrivals:
 
     def vanished(self, key: PhotoKey, now: float) -> None:
         """Log a photo that was gone before it was read; one that has its outcome may go as it likes."""
+        if key in self._desk.actives:
+            return  # Whoever opens it finds out, unless it was read already.
+        self._backlog.retries.discard(key)
         row = self._desk.ledger.get(key)
         if row is None or row.status == "retry":
             self._desk.vanished(key, now)
@@ -65,7 +68,7 @@ class Arrivals:
         waiting = self._backlog.retries.get(key)
         if waiting is not None:
             return waiting.stat.same_file(stat)
-        return isinstance(decide(row, stat), Known | Busy)
+        return isinstance(decide(row, stat), Known)
 
     def settled(self, sighting: Sighting, now: float) -> None:
         """Take a photo that has settled, unless it is known or on its way already."""
@@ -88,8 +91,13 @@ class Arrivals:
     def empty(self, sighting: Sighting, now: float) -> None:
         """Give up a file that has stayed empty."""
         key = sighting.key
-        if key in self._desk.actives or isinstance(decide(self._desk.ledger.get(key), sighting.stat), Known | Busy):
+        identity = decide(self._desk.ledger.get(key), sighting.stat)
+        if key in self._desk.actives or isinstance(identity, Busy):
+            self._desk.relook.add(key)
             return
+        if isinstance(identity, Known):
+            return
+        self._backlog.retries.discard(key)
         active = self._desk.actives[key] = Active(self._job(sighting, New()))
         self._faults.failed(active, Failure(Reason.EMPTY, "the file has no content"), now)
 

@@ -33,7 +33,7 @@ class Backlog:
     def put_back(self, active: Active, now: float) -> None:
         """Return a photo to the line as it was; it leaves the batch it was in."""
         self._desk.leave(active, "returned", now)
-        self.admit(active.job, now)
+        self.admit(active.job, now, active.check)
 
     def tick(self, now: float) -> None:
         """Bring back what has waited long enough, and let only inboxes that can draw have their turn."""
@@ -41,7 +41,7 @@ class Backlog:
             self.admit(job, now)
         for inbox in self._desk.inboxes.values():
             (self.batcher.release if inbox.health.draws else self.batcher.hold)(inbox.name)
-            if inbox.dirty and self.batcher.below_half:
+            if inbox.dirty and inbox.health.draws and self.batcher.below_half:
                 inbox.dirty, inbox.scans.wanted = False, True
 
     def next_due(self) -> float | None:

@@ -63,6 +63,7 @@ class Faults:
 
     def _retry(self, active: Active, failure: Failure, verdict: Retry, now: float) -> None:
         job = active.job
+        active.phase = Phase.PLACING
         due = now + verdict.after_s
         write = partial(
             self._desk.ledger.retrying, job.key, job.stat, sha256=job.sha256, recipe=job.recipe.digest,
@@ -76,8 +77,9 @@ class Faults:
                 after_s=round(verdict.after_s, 1), alone=verdict.alone,
             )  # fmt: skip
             self._backlog.retries.add(verdict.job(job), due)
+            self._desk.leave(active, "retry", now)
 
-        self._desk.leave(active, "retry", now)
+        # The photo stays on its way until its counters are safe: a newer version of it must not overtake them.
         self._desk.journal.commit(write, then, now)
 
     def _give_up(self, active: Active, failure: Failure, verdict: GiveUp, now: float) -> None:

@@ -123,9 +123,9 @@ class Inbox:
     def next_deadline(self, now: float) -> float | None:
         """Return when `tick` is to be called next."""
         dues = [self.health.next_due()]
-        if (silent := self.thread.silent_for(now)) > 0:
+        if 0 < (silent := self.thread.silent_for(now)) <= SILENCE_S:
             dues.append(now + max(0.1, SILENCE_S - silent))
-        elif self.state != "unavailable" and self.opened:
+        if self.state != "unavailable" and self.opened:
             dues += [self.settling.next_due(), self.scans.next_due(), self.watching.next_check()]
             dues.append(self._identity_at if self.watching.live else None)
         return min((due for due in dues if due is not None), default=None)
@@ -138,6 +138,8 @@ class Inbox:
         elif self.watching.live and now >= self._identity_at:
             self._identity_at = now + IDENTITY_S
             self._open_root()
+        elif self.watching.retry_due(now):
+            self._renew_watch()
 
     def _tick_scan(self, now: float) -> None:
         due = self.scans.next_due()
@@ -230,17 +232,18 @@ class Inbox:
     def _watch(self, found: RootFound) -> None:
         """Watch first, then scan: what comes in between is found by the one or the other."""
         if self.watching.wants_events(found):
-            old, new = self.watching.renew()
-            if old is not None:
-                self.ask(StopWatch(old))
-            self.ask(StartWatch(new))
+            self._renew_watch()
         else:
             self._scan_soon()
 
+    def _renew_watch(self) -> None:
+        for request in self.watching.renew():
+            self.ask(request)
+
     def _watch_answered(self, request: StartWatch, result: object, now: float) -> None:
         if isinstance(result, WatchLimitError):
-            self.watching.limited = True
-            self._log.warning("watch.fallback", to="poll", detail=str(result))
+            if self.watching.refused(request.watch, now):
+                self._log.warning("watch.fallback", to="poll", detail=str(result))
         elif self._fault(result, now) or not self.watching.started(request.watch, now):
             return
         self._scan_soon()
@@ -280,8 +283,6 @@ class Inbox:
                 if not isinstance(entry, Found):
                     sink.ignored(PhotoKey(self.name, entry.path), rule_of(entry))
             sink.found(self, [entry for entry in result if isinstance(entry, Found)], now)
-
-    # Probes.
 
     def _open_root(self) -> None:
         if not self._opening:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from animed.daemon.active import Active
     from animed.daemon.desk import Desk
     from animed.daemon.inbox import Inbox
+    from animed.errors import PlaceRole
     from animed.records import Failure, FileStat, PhotoKey
     from animed.schedule.rows import Row
 
@@ -58,14 +59,20 @@ class Originals:
     def put_away(self, key: PhotoKey) -> None:
         """Begin what is owed to an original."""
         row = self._desk.ledger.get(key)
-        waits = self._desk.inbox_of(key).health.shelves
-        if row is not None and row.original_pending is not None and not waits:
+        if row is None or row.original_pending is None:
+            return
+        if Owed.of(row.original_pending).role not in self._desk.inbox_of(key).health.shelves:
             self._begin(row)
 
     def resume(self, inbox: Inbox) -> None:
         """Begin all that is owed to the originals of an inbox; where their new place fails, one of them probes it."""
-        rows = [row for row in self._desk.ledger.original_waiting(inbox.name) if row.key not in self._desk.actives]
-        for row in rows[: 1 if inbox.health.shelves else None]:
+        probed: set[PlaceRole] = set()
+        for row in self._desk.ledger.original_waiting(inbox.name):
+            role = Owed.of(row.original_pending or "").role
+            if row.key in self._desk.actives or role in probed:
+                continue
+            if role is not None and role in inbox.health.shelves:
+                probed.add(role)
             self._begin(row)
 
     def _begin(self, row: Row) -> None:
@@ -78,15 +85,21 @@ class Originals:
 
     def put_away_ended(self, request: PutAway, result: Disposed | Quarantined | Kept | AnimedError, now: float) -> None:
         """Cross off what was done, or what cannot be; a place that fails is asked again when it is well."""
-        self._busy.discard(request.key)
-        inbox = self._desk.inbox_of(request.key)
+        inbox, role = self._desk.inbox_of(request.key), request.owed.role
         if isinstance(result, PlaceError):
+            self._busy.discard(request.key)
             inbox.suspend(result, now)
             return
-        for role in inbox.health.shelves:
-            inbox.restored(role)
         if isinstance(result, Kept | AnimedError):
             why = result.why if isinstance(result, Kept) else str(result)
             self._desk.reporter.original_kept(request.key, why)
         write = partial(self._desk.ledger.original_done, request.key)
-        self._desk.journal.commit(write, partial(self._desk.look_again, request.key, now), now)
+
+        def then() -> None:
+            self._busy.discard(request.key)
+            self._desk.look_again(request.key, now)
+            if role is not None and role in inbox.health.shelves:
+                inbox.restored(role)
+                self.resume(inbox)
+
+        self._desk.journal.commit(write, then, now)

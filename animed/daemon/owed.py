@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from animed.delivery.originals import Disposed, Kept, dispose
 from animed.delivery.quarantine import FailureRecord, Quarantined, quarantine
 from animed.records import FileStat
+
+if TYPE_CHECKING:
+    from animed.errors import PlaceRole
 
 What = Literal["move", "delete", "failed-move", "failed-copy"]
 
@@ -21,6 +24,13 @@ class Owed:
     stat: FileStat  # what the original must still be
     target_dir: str
     record: FailureRecord | None = None  # of a failed photo
+
+    @property
+    def role(self) -> PlaceRole | None:
+        """Return the place where the original goes; None where it goes nowhere."""
+        if self.what == "delete":
+            return None
+        return "processed" if self.what == "move" else "failed"
 
     def text(self) -> str:
         """Return it as the ledger keeps it."""

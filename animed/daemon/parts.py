@@ -88,7 +88,7 @@ class Parts:
         if inbox.state == "unavailable":
             return False
         scans = inbox.scans.wanted or inbox.scans.running or not inbox.scanned
-        return scans or inbox.dirty or inbox.settling.pending > 0
+        return scans or (inbox.dirty and inbox.health.draws) or inbox.settling.pending > 0
 
 
 @contextlib.contextmanager
@@ -247,4 +247,4 @@ def group_of(inbox: InboxConfig) -> int | None:
     try:
         return grp.getgrnam(group).gr_gid
     except KeyError:
-        raise ConfigError(f"inboxes.{inbox.name}.mode.group: there is no group {group!r} on this machine") from None
+        raise ConfigError(f"inboxes.{inbox.name}.mode.group: there is no group {group!r} on this machine", remedy="make it, or name another") from None

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from animed.daemon.active import Active, BatchTally, Phase
-from animed.daemon.looking import Digest, Digested
+from animed.daemon.looking import VANISHED, Digest, Digested
 from animed.daemon.recipes import early_name, task_of
 from animed.errors import AnimedError, PhotoError, PlaceError
 from animed.opening import NotRegularError
@@ -45,12 +45,22 @@ class Photos:
 
     def dispatch(self, now: float) -> None:
         """Give the workers what they can take."""
-        self._free_twins()
+        self._return_held(now)
+        while self._desk.left:
+            self._free_twins()
+            self._return_held(now)
         if self._desk.journal.blocked or self._desk.draining:
             return
         while self._wants_more() and (batch := self._backlog.take(now)) is not None:
             self._open(batch, now)
         self._send(now)
+
+    def _return_held(self, now: float) -> None:
+        """Let photos wait in the backlog again whose inbox cannot draw now: no worker is to hang on its share."""
+        for line in (self._suspects, self._ready):
+            for active in [one for one in line if not self._desk.inbox_of(one.job.key).health.draws]:
+                line.remove(active)
+                self._backlog.put_back(active, now)
 
     def _free_twins(self) -> None:
         """Decide anew about the photos that waited for an equal one which has ended."""
@@ -60,7 +70,9 @@ class Photos:
                     self._share_or_draw(active)
 
     def _wants_more(self) -> bool:
-        return self._pool.free > len(self._ready) + len(self._suspects) + len(self._reading)
+        # What a share that hangs does not give back must not keep the workers from the other inboxes.
+        reading = sum(self._desk.inbox_of(key).state != "unavailable" for key in self._reading)
+        return self._pool.free > len(self._ready) + len(self._suspects) + reading
 
     def _open(self, batch: Batch, now: float) -> None:
         """Read the photos of a batch ahead of their turn: one that is known, or equal to another, needs no worker."""
@@ -124,6 +136,10 @@ class Photos:
         elif isinstance(error, NotRegularError):
             self._desk.reporter.ignored(active.job.key, error.kind)
             self._desk.leave(active, "ignored", now)
+        elif isinstance(error, PhotoError) and active.check is not None and error.reason != VANISHED:
+            # It has its outcome, and nothing says yet that it is another photo: the record stays, a scan looks again.
+            self._desk.reporter.note("file.retry", active.job.key, reason=error.reason, detail=error.detail)
+            self._desk.leave(active, "known", now)
         elif isinstance(error, PhotoError):
             self._faults.failed(active, Failure(error.reason, error.detail), now)
         else:
@@ -173,7 +189,8 @@ class Photos:
     def shared(self, request: StageCopy, result: tuple[Staged, int | None] | AnimedError, now: float) -> None:
         """Go on with a photo that is to share a picture; draw it when that picture is gone."""
         if not self._placing.shared(request, result, now):
-            self.draw(self._desk.actives[request.key])
+            active = self._desk.actives[request.key]
+            self._desk.leave(active, "dropped", now) if self._desk.draining else self.draw(active)
 
     def returned(self, jobs: tuple[Job, ...], now: float) -> None:
         """Take back photos that no worker has finished."""

@@ -77,19 +77,19 @@ class Placing:
         self._desk.journal.commit(partial(_claimed, active, claim), partial(self._ask, active, staged, now), now)
 
     def _next_name(self, active: Active) -> bytes:
-        """Return the best name that no other photo has claimed and that was not found taken."""
+        """Return the best name that is not known to be taken; where a taken name ends the matter, the best one."""
         job, inbox = active.job, self._desk.inbox_of(active.job.key)
         names = names_of(inbox.config, job.key.path, active.ext)
         for name in itertools.islice(names, active.names, None):
             active.names += 1
             owner = self._desk.ledger.output_owner(os.path.join(os.fsencode(inbox.output), name))
-            if owner in {None, job.key}:
+            if owner in {None, job.key} or inbox.config.on_conflict in {"skip", "fail"}:
                 return name
         raise AssertionError("candidates never end")
 
     def _ask(self, active: Active, staged: Staged, now: float) -> None:
         if not active.claimed:
-            self._claim(active, staged, now)
+            self._taken(active, staged, now)
             return
         inbox = self._desk.inbox_of(active.job.key)
         overwrite = inbox.config.on_conflict == "overwrite"
@@ -141,7 +141,7 @@ class Placing:
             else:
                 self._faults.failed(active, Failure(Reason.CONFLICT, "the picture's name is taken"), now)
 
-        self._unclaim(active, then, now)
+        self._unclaim(active, then, now) if active.claimed else then()
 
     def _refused(self, active: Active, error: AnimedError) -> None:
         """Find out whether the name was taken before the fault came; only then is the photo to blame, or not."""
@@ -211,10 +211,10 @@ class Placing:
     def resolved(self, request: Resolve, result: Resolved | AnimedError, now: float) -> None:
         """Record the outcome of a photo whose picture is there; look again at one whose picture is not."""
         row = request.row
-        self._resolving.discard(row.key)
         inbox = self._desk.inbox_of(row.key)
         active = self._desk.actives.get(row.key)
         if isinstance(result, PlaceError):
+            self._resolving.discard(row.key)
             inbox.suspend(result, now)
             if active is not None:
                 self._desk.leave(active, "returned", now)
@@ -224,8 +224,20 @@ class Placing:
         elif isinstance(result, Resolved) and result.placed:
             self._recover(row, result.original, now)
         else:
-            write = partial(self._desk.ledger.unpublish, row.key, now=self._desk.wall())
-            self._desk.journal.commit(write, partial(inbox.hint, row.key.path, now), now)
+            self._release(row, now)
+
+    def _release(self, row: Row, now: float) -> None:
+        """Give up a name that does not hold its picture, and look at the photo again."""
+        inbox = self._desk.inbox_of(row.key)
+
+        def then() -> None:
+            self._resolving.discard(row.key)
+            if row.staged is not None and row.staged.name is not None:
+                inbox.ask(Discard(row.staged, inbox.stage))
+            self._desk.relook.add(row.key)
+            self._desk.look_again(row.key, now)
+
+        self._desk.journal.commit(partial(self._desk.ledger.unpublish, row.key, now=self._desk.wall()), then, now)
 
     def _recover(self, row: Row, original: FileStat | None, now: float) -> None:
         """Make the second commit of a photo whose picture got its name before the crash."""
@@ -236,6 +248,8 @@ class Placing:
         )
 
         def then() -> None:
+            # Only now does the ledger say so: until then the name must not be looked at, and recorded, a second time.
+            self._resolving.discard(row.key)
             self._desk.reporter.recovered(row.key, "done", row.output or b"", row.style)
             self._desk.look_again(row.key, now)
             if pending is not None:

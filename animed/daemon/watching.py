@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
+from animed.daemon.looking import StartWatch, StopWatch
 from animed.intake.watch import Watch
+from animed.schedule.retry import Backoff, PlaceBackoff
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 Mode = Literal["native", "poll", "both", "off"]
 CHECK_S: Final = 5.0  # seconds between two looks at the watch's threads; that costs no disk access
 RETRY_S: Final = 60.0  # a watch that the kernel had no room for is tried again, at first after this time
+LONGEST_S: Final = 3600.0  # and at last after this one
 
 
 class Watching:
@@ -27,6 +30,7 @@ class Watching:
         self._rules = rules
         self._sink = sink
         self._check_at = 0.0
+        self._retry = PlaceBackoff(Backoff(RETRY_S, 2, LONGEST_S))
         self.watch: Watch | None = None  # started, or being started
         self.live = False
         self.limited = False  # the kernel had no room: polling instead
@@ -53,26 +57,44 @@ class Watching:
             return config.rescan_interval
         return min(config.poll_interval, config.rescan_interval or config.poll_interval)
 
-    def renew(self) -> tuple[Watch | None, Watch]:
-        """Return the watch to stop, if there is one, and the one to start."""
+    def renew(self) -> tuple[StopWatch | StartWatch, ...]:
+        """Return the requests that stop the watch, if there is one, and start another."""
         old, self.watch, self.live = self.watch, Watch(str(self._config.path), self._sink, rules=self._rules), False
-        return old, self.watch
+        start = StartWatch(self.watch)
+        return (start,) if old is None else (StopWatch(old), start)
 
     def started(self, watch: Watch, now: float) -> bool:
         """Note that a watch lives; False when it has been replaced meanwhile."""
         if watch is not self.watch:
             return False
         self.live, self.limited, self._check_at = True, False, now + CHECK_S
+        self._retry.reset()
         return True
+
+    def refused(self, watch: Watch, now: float) -> bool:
+        """Note that the kernel has no room for a watch; say whether that is news."""
+        if watch is not self.watch:
+            return False
+        news, self.limited = not self.limited, True
+        self._retry.fault(now)
+        return news
+
+    def retry_due(self, now: float) -> bool:
+        """Say whether it is time to try again what the kernel had no room for; the next time is later."""
+        due = self.limited and self._retry.due(now)
+        if due:
+            self._retry.fault(now)
+        return due
 
     def drop(self) -> Watch | None:
         """Let go of the watch; returns it to be stopped."""
         old, self.watch, self.live = self.watch, None, False
+        self._retry.reset()
         return old
 
     def next_check(self) -> float | None:
-        """Return when the watch's threads are to be looked at."""
-        return self._check_at if self.live else None
+        """Return when the watch's threads are to be looked at, or a watch is to be tried again."""
+        return self._check_at if self.live else self._retry.next_due
 
     def fault(self, now: float) -> str | None:
         """Look at the watch's threads when it is time; return what has died."""

@@ -1,0 +1,274 @@
+"""The daemon's parts wired as in the service, on a real ledger and fakes for all that blocks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from daemon_fakes import FakeNotifier, FakePool, FakeThread, ListLog, SickStore, picture_of, staged_fd
+from daemon_world import World
+
+from animed.config import Config, InboxConfig
+from animed.config.models import BatchConfig, LimitsConfig
+from animed.daemon import parts
+from animed.daemon.desk import Desk
+from animed.daemon.inbox import Inbox
+from animed.daemon.iothread import Answer
+from animed.daemon.journal import Journal
+from animed.daemon.loop import Daemon
+from animed.daemon.mailbox import Mailbox
+from animed.daemon.putting import Delivery
+from animed.daemon.recipes import stage_of, temp_prefix
+from animed.daemon.report import Reporter
+from animed.intake.rules import Rules
+from animed.records import Failure, PhotoKey, Recipe, Sighting
+from animed.schedule.ledger import FILE_NAME, Ledger
+from animed.schedule.retry import Backoff, RetryPolicy
+
+if TYPE_CHECKING:
+    from animed.records import Job, Outcome
+    from animed.schedule.rows import Row
+
+RECIPE = Recipe("cel", "aa", "half_pixel", 1.0, 64, "same", 92, exif=True, gps=True)
+WALL = 1_000_000.0
+_ENDS = {"file.done", "file.duplicate", "file.skipped", "file.failed"}
+
+
+class Bench:
+    """A daemon of one inbox or more that a test drives step by step. Times are seconds on a made-up clock."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        world: World | None = None,
+        now: float = 100.0,
+        names: tuple[str, ...] = ("phone",),
+        workers: int = 2,
+        attempts: int = 3,
+        backlog: int = 100,
+        batch: int = 8,
+        once: bool = False,
+        start: bool = True,
+        **keys: Any,
+    ) -> None:
+        self.now, self.once, self.workers, self.attempts, self.folder = now, once, workers, attempts, folder
+        self.log, self.notifier = ListLog(), FakeNotifier()
+        self.worlds = {name: world or World() for name in names}
+        settings: dict[str, Any] = {"watch": "poll", "stable_for": 0.5, "rescan_interval": 0} | keys
+        self.config = Config(
+            state_dir=folder,
+            styles_dir=folder,
+            inboxes=tuple(
+                InboxConfig(name=name, path=Path("/in", name), output=Path("/out", name), **settings) for name in names
+            ),
+            batch=BatchConfig(max_size=batch),
+            limits=LimitsConfig(backlog=backlog, min_free=1000),
+        )
+        self._open()
+        if start:
+            self.start()
+
+    def _open(self) -> None:
+        """Make the parts, as a process that starts does."""
+        store = SickStore.open(str(self.folder / FILE_NAME), create=True)
+        assert isinstance(store, SickStore)
+        self.store = store
+        store.hurry()
+        self.ledger = Ledger(store)
+        self.pool = FakePool(self.workers)
+        self.threads = {name: FakeThread() for name in self.worlds}
+        self.desk = self._desk()
+        self.parts = self._wire()
+        self.daemon = Daemon(self.parts, once=self.once, clock=lambda: self.now)
+
+    def _desk(self) -> Desk:
+        log: Any = self.log
+        inboxes = {inbox.name: self._inbox(inbox) for inbox in self.config.inboxes}
+        policies = {name: RetryPolicy(self.attempts, 2, Backoff(5, 3, 900)) for name in inboxes}
+        reporter = Reporter(log, {name: inbox.root for name, inbox in inboxes.items()})
+        return Desk(self.ledger, Journal(log), reporter, inboxes, policies, lambda: WALL + self.now)
+
+    def _inbox(self, config: InboxConfig) -> Inbox:
+        thread: Any = self.threads[config.name]
+        log: Any = self.log
+        stage = stage_of(config, "inst", "run")
+        rules = Rules(extensions=config.extensions, ignore=config.ignore)
+        return Inbox(
+            config, recipe=RECIPE, delivery=Delivery(f"/out/{config.name}", stage, None, None), rules=rules,
+            thread=thread, hints=lambda _hint: None, log=log, min_free=1000, temp_prefix=temp_prefix("inst"),
+            impatient=self.once,
+        )  # fmt: skip
+
+    def _wire(self) -> parts.Parts:
+        log: Any = self.log
+        pool: Any = self.pool
+        notifier: Any = self.notifier
+        plan: Any = None
+        self.mailbox: Mailbox[Any] = Mailbox()
+        return parts._wire(
+            config=self.config, log=log, the_plan=plan, pool=pool, mailbox=self.mailbox, desk=self.desk,
+            notifier=notifier,
+        )  # fmt: skip
+
+    # What there is.
+
+    @property
+    def inbox(self) -> Inbox:
+        """The first inbox."""
+        return next(iter(self.desk.inboxes.values()))
+
+    @property
+    def thread(self) -> FakeThread:
+        """The first inbox's I/O thread."""
+        return next(iter(self.threads.values()))
+
+    @property
+    def world(self) -> World:
+        """The first inbox's disk."""
+        return next(iter(self.worlds.values()))
+
+    def state(self) -> str:
+        """Return the first inbox's state."""
+        return self.inbox.state
+
+    def key(self, path: bytes = b"a.jpg") -> PhotoKey:
+        """Return a photo's key in the first inbox."""
+        return PhotoKey(self.inbox.name, path)
+
+    def row(self, path: bytes = b"a.jpg") -> Row | None:
+        """Return what the ledger knows of a photo."""
+        return self.ledger.get(self.key(path))
+
+    def status(self, path: bytes = b"a.jpg") -> str | None:
+        """Return a photo's status in the ledger."""
+        row = self.row(path)
+        return None if row is None else row.status
+
+    def names(self) -> list[str]:
+        """Return the pictures that were ever placed, in order, below the first output."""
+        return [name.decode().removeprefix(f"/out/{self.inbox.name}/") for name in self.world.placed]
+
+    def outcomes(self) -> list[tuple[str, str]]:
+        """Return (file name, outcome) in the order of the log."""
+        lines = [line for line in self.log.lines if line["event"] in _ENDS]
+        return [(Path(line["path"]).name, line.get("reason") or line["event"][5:]) for line in lines]
+
+    # What happens.
+
+    def start(self) -> None:
+        """Look at the folders and scan."""
+        for inbox in self.desk.inboxes.values():
+            inbox.start()
+        self.turn()
+
+    def answer(self, kind: type, result: Any, *, inbox: str | None = None) -> Any:
+        """Answer the oldest request of a kind, and return it."""
+        name = inbox or self.inbox.name
+        request = self.threads[name].of(kind)[0]
+        self.threads[name].requests.remove(request)
+        self.daemon._answered(Answer(name, request, result), self.now)
+        return request
+
+    def tick(self) -> None:
+        """Let the loop turn once."""
+        self.daemon._tick(self.now)
+
+    def turn(self) -> None:
+        """Let the loop turn, and the disks answer, until nothing moves."""
+        self.tick()
+        while any(thread.requests and thread.silence == 0 for thread in self.threads.values()):
+            self._answer_all()
+            self.tick()
+
+    def step(self) -> bool:
+        """Let the first disk answer its oldest request; say whether there was one."""
+        if not self.thread.requests:
+            return False
+        request = self.thread.requests.pop(0)
+        for result in self.world.answers(request):
+            self.daemon._answered(Answer(self.inbox.name, request, result), self.now)
+        return True
+
+    def _answer_all(self) -> None:
+        for name, thread in self.threads.items():
+            if thread.silence:
+                continue
+            requests, thread.requests = thread.requests, []
+            for request in requests:
+                for result in self.worlds[name].answers(request):
+                    self.daemon._answered(Answer(name, request, result), self.now)
+
+    def run(self, seconds: float) -> None:
+        """Let time pass, turning whenever something is due."""
+        end = self.now + seconds
+        self.turn()
+        while (due := self.daemon._next_deadline(self.now)) is not None and due <= end:
+            self.now = max(due, self.now + 0.001)
+            self.turn()
+        self.now = max(self.now, end)
+        self.turn()
+
+    def sight(self, path: bytes = b"a.jpg", content: bytes = b"photo", *, mtime_ns: int = 1) -> None:
+        """Let a photo appear, settle, and go as far as it can without a worker's answer."""
+        stat = self.world.write(path, content, mtime_ns=mtime_ns)
+        self.parts.arrivals.settled(Sighting(self.key(path), stat, self.now), self.now)
+        self.turn()
+
+    def event(self, event: Any) -> None:
+        """Take an event of the pool."""
+        self.daemon._take_pool_event(event, self.now)
+
+    def draw(self, job: Job | None = None, *, name: str | None = None, ext: str = ".jpg") -> Job:
+        """Let a worker finish a photo (the first there is), and nothing more."""
+        job = job or self.pool.jobs[0]
+        content = self.worlds[job.key.inbox].photos.get(job.key.path, (b"gone", None))[0]
+        fd = staged_fd() if name is None else None
+        self.event(self.pool.finish(job, picture_of(content, name=name, ext=ext), fd))
+        return job
+
+    def draw_all(self) -> None:
+        """Let the workers draw until nothing is left to draw."""
+        self.turn()
+        while self.pool.jobs:
+            self.draw()
+            self.turn()
+
+    def end(self, outcome: Outcome, job: Job | None = None) -> Job:
+        """Let a worker end a photo some other way, and everything follow."""
+        job = job or self.pool.jobs[0]
+        self.event(self.pool.finish(job, outcome))
+        self.turn()
+        return job
+
+    def fail(self, reason: str, job: Job | None = None) -> Job:
+        """Let a worker fail with a photo."""
+        return self.end(Failure(reason, "made up"), job)
+
+    def die(self, job: Job | None = None, cause: str = "SIGKILL") -> None:
+        """Let the worker of a photo die."""
+        self.event(self.pool.die(job or self.pool.jobs[0], cause))
+        self.turn()
+
+    def is_clean(self) -> bool:
+        """Say whether nothing is on its way and nothing was left behind."""
+        twins = self.parts.photos._twins
+        return not (self.desk.actives or self.desk.batches or twins._contents or twins._leaders or self.pool.jobs)
+
+    def crash(self) -> None:
+        """End as kill -9 would: descriptors are gone, the ledger is what was committed."""
+        for active in self.desk.actives.values():
+            active.drop_stage()
+        self.close()
+
+    def restart(self, *, start: bool = True) -> None:
+        """End as kill -9 would, and start with new parts on the same ledger."""
+        self.crash()
+        self._open()
+        if start:
+            self.start()
+
+    def close(self) -> None:
+        """Give back what the process holds."""
+        self.mailbox.close()
+        self.ledger.close()
