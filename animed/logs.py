@@ -216,11 +216,9 @@ def _renderer(format: Format, stream: TextIO, clock: Clock) -> Render:  # noqa: 
     readable = format == "console" or (format == "auto" and stream.isatty())
     if not readable:
         return lambda fields: json.dumps(_complete(fields, clock()), ensure_ascii=False)
-    console = structlog.dev.ConsoleRenderer(
-        colors=stream.isatty() and "NO_COLOR" not in os.environ,
-        exception_formatter=structlog.dev.plain_traceback,
-        sort_keys=False,  # what a person looks for first is given first: the inbox, the photo, the picture
-    )
+    colors, plain = stream.isatty() and "NO_COLOR" not in os.environ, structlog.dev.plain_traceback
+    # Not sorted: what a person looks for stands first, the inbox, the photo, the picture.
+    console = structlog.dev.ConsoleRenderer(colors=colors, sort_keys=False, exception_formatter=plain)
     return lambda fields: str(console(None, "", _visible(_complete(fields, clock()))))
 
 

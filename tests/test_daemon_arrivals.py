@@ -194,7 +194,7 @@ def test_a_photo_that_vanishes_during_its_back_off_is_told_once(bench: Callable[
     run.sight()
     run.fail("truncated")
     del run.world.photos[b"a.jpg"]
-    run.parts.arrivals.vanished(run.key(), run.now)
+    run.parts.arrivals.vanished(run.key(), run.now, seen=True)
     assert run.row() is None
     assert run.parts.backlog.next_due() is None
     run.run(60)
@@ -206,9 +206,9 @@ def test_a_photo_that_goes_after_it_was_read_has_not_vanished(bench: Callable[..
     run = bench()
     run.sight()
     del run.world.photos[b"a.jpg"]
-    run.parts.arrivals.vanished(run.key(), run.now)
+    run.parts.arrivals.vanished(run.key(), run.now, seen=True)
     run.draw_all()
-    run.parts.arrivals.vanished(run.key(), run.now)
+    run.parts.arrivals.vanished(run.key(), run.now, seen=True)
     assert run.outcomes() == [("a.jpg", "done")]
     assert not run.log.events("file.vanished")
 
@@ -232,3 +232,30 @@ def test_a_photo_that_changed_during_a_crash_is_not_missed(bench: Callable[..., 
     assert row is not None
     assert (row.status, row.size) == ("done", 6)
     assert run.outcomes() == [("a.jpg", "done")] * (2 if after == "placed" else 1)
+
+
+@pytest.mark.parametrize("policy", ["leave", "copy", "move"])
+def test_a_failure_goes_with_its_file(bench: Callable[..., Bench], policy: str) -> None:
+    """A scan that does not meet a failed photo forgets it, unless it went to where failed photos are moved."""
+    run = bench(failed=policy)
+    run.sight()
+    run.fail("not_an_image")
+    run.run(5)
+    assert run.status() == "failed"
+    run.world.photos.pop(b"a.jpg", None)
+    run.inbox.scans.wanted = True
+    run.run(30)
+    assert (run.row() is None) == (policy != "move")
+
+
+def test_a_new_try_of_a_photo_that_was_moved_away_ends(bench: Callable[..., Bench]) -> None:
+    """Asking for a new try of a failed photo that is no longer in the inbox forgets it, instead of waiting for ever."""
+    run = bench(failed="move")
+    run.sight()
+    run.fail("not_an_image")
+    run.run(5)
+    run.world.photos.pop(b"a.jpg", None)
+    run.parts.desk.ledger.requeue([run.key()])
+    run.inbox.scans.wanted = True
+    run.run(30)
+    assert run.row() is None

@@ -29,6 +29,7 @@ class Arrivals:
         self._faults = faults
         self._placing = placing
         self._originals = originals
+        self._met: dict[str, set[PhotoKey]] = {}  # failed photos that the scan under way has met, by inbox
 
     def up(self, inbox: Inbox, now: float) -> None:
         """Resolve what was left open, now that this inbox's places answer."""
@@ -44,18 +45,37 @@ class Arrivals:
         """Log a path that is not complete yet."""
         self._desk.reporter.note("file.waiting", key)
 
-    def vanished(self, key: PhotoKey, now: float) -> None:
-        """Log a photo that was gone before it was read; one that has its outcome may go as it likes."""
+    def vanished(self, key: PhotoKey, now: float, *, seen: bool) -> None:
+        """Log a photo that was gone before it was read; one that has its outcome may go as it likes.
+
+        A failure goes with its file, unless the file was moved to where failed photos go; asking for a new try of
+        such a one ends here, because it would have to be put back first.
+        """
         if key in self._desk.actives:
             return  # Whoever opens it finds out, unless it was read already.
         self._backlog.retries.discard(key)
         row = self._desk.ledger.get(key)
-        if row is None or row.status == "retry":
+        if (row is None and seen) or (row is not None and self._goes_with_its_file(row)):
             self._desk.vanished(key, now)
+
+    def _goes_with_its_file(self, row: Row) -> bool:
+        if row.original_pending is not None or row.status not in {"retry", "failed"}:
+            return False
+        moved = row.status == "failed" and self._desk.inbox_of(row.key).config.failed == "move"
+        return row.again or not moved
+
+    def scanned(self, inbox: Inbox, now: float) -> None:
+        """Look again at failed photos that a scan of everything has not met: they may be gone."""
+        met = self._met.pop(inbox.name, set())
+        for row in self._desk.ledger.failures(inbox.name):
+            if row.key not in met and self._goes_with_its_file(row):
+                inbox.hint(row.key.path, now)
 
     def found(self, inbox: Inbox, entries: list[Found], now: float) -> None:
         """Let settle what a scan has found, but for what is known: that costs no further look."""
         rows = self._desk.ledger.get_many(PhotoKey(inbox.name, entry.path) for entry in entries)
+        met = self._met.setdefault(inbox.name, set())
+        met.update(key for key, row in rows.items() if row.status in {"retry", "failed"})
         for entry in entries:
             key = PhotoKey(inbox.name, entry.path)
             if not self._is_known(key, entry.stat, rows.get(key)):

@@ -58,8 +58,8 @@ class Desk:
             self.inbox_of(key).hint(key.path, now)
 
     def vanished(self, key: PhotoKey, now: float) -> None:
-        """Log a photo that was gone before it was read, and forget that it was to be tried again."""
+        """Log a photo that was gone before it was read, and forget that it failed, or was to be tried again."""
         self.reporter.note("file.vanished", key)
         row = self.ledger.get(key)
-        if row is not None and row.status == "retry":
+        if row is not None and row.status in {"retry", "failed"}:
             self.journal.commit(partial(self.ledger.forget, [key]), lambda: None, now)

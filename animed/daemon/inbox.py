@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from animed.daemon.sink import Sink
     from animed.intake.rules import Rules
     from animed.intake.watch import Hint
-    from animed.records import FileStat, Recipe, Stage
+    from animed.records import FileStat, Recipe
 
 SILENCE_S: Final = 30.0  # a file system that has not answered one call for so long hangs
 IDENTITY_S: Final = 30.0  # seconds between two looks at whether the root is still the same folder
@@ -81,11 +81,6 @@ class Inbox:
         self._impatient = impatient
 
     @property
-    def stage(self) -> Stage:
-        """Return where pictures are staged."""
-        return self.delivery.stage
-
-    @property
     def state(self) -> State:
         """Return the state as `status` shows it."""
         return self.health.state
@@ -94,7 +89,7 @@ class Inbox:
         """Look at the root and the output; everything else follows from the answers."""
         self.thread.start()
         self._open_root()
-        self.ask(OpenOutput(self.delivery, self.sweep, self._temp_prefix))
+        self._open_output()
 
     def ask(self, request: Request | Slices) -> None:
         """Ask something of the I/O thread; the answer comes through the mailbox."""
@@ -275,6 +270,7 @@ class Inbox:
             if not request.below:
                 self.scans.end(result.cpu_s, now)
                 self.scanned = True
+                sink.scanned(self, now)
         elif self._fault(result, now):
             if not request.below:
                 self.scans.end(0.0, now)
@@ -289,12 +285,16 @@ class Inbox:
             self._opening = True
             self.ask(OpenRoot(self.root, self.config.require_marker))
 
+    def _open_output(self) -> None:
+        """Make the output only until it was there once: one that has gone since may be a share that comes back."""
+        self.ask(OpenOutput(self.delivery, self.sweep, self._temp_prefix, make=bool(self.sweep)))
+
     def _probe(self, role: PlaceRole, sink: Sink, now: float) -> None:
         """Look whether a suspended place is well again."""
         self.health.troubles[role].backoff.fault(now)
         if role == "inbox":
             self._open_root()
         elif role == "output":
-            self.ask(OpenOutput(self.delivery, self.sweep, self._temp_prefix))
+            self._open_output()
         else:
             sink.up(self, now)

@@ -54,7 +54,9 @@ class Daemon:
 
     def run(self) -> signal.Signals | None:
         """Work until the end; returns the signal that asked for it, or None."""
-        self._log.info("daemon.starting", pid=os.getpid(), plan=list(self._parts.plan.reasons))
+        config = os.fspath(self._parts.config.source or "")
+        self._log.info("daemon.starting", pid=os.getpid(), config=config, plan=list(self._parts.plan.reasons))
+        self._parts.notifier.status("Loading the network")
         signals = Signals()
         try:
             self._start()

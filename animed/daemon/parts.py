@@ -247,4 +247,5 @@ def group_of(inbox: InboxConfig) -> int | None:
     try:
         return grp.getgrnam(group).gr_gid
     except KeyError:
-        raise ConfigError(f"inboxes.{inbox.name}.mode.group: there is no group {group!r} on this machine", remedy="make it, or name another") from None
+        text = f"inboxes.{inbox.name}.mode.group: there is no group {group!r} on this machine"
+        raise ConfigError(text, remedy="make it, or name another") from None

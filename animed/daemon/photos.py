@@ -103,7 +103,7 @@ class Photos:
 
     def _task(self, job: Job, number: int, threads: int) -> Task:
         inbox = self._desk.inbox_of(job.key)
-        return task_of(job, inbox.config, inbox.stage, number=number, threads=threads)
+        return task_of(job, inbox.config, inbox.delivery.stage, number=number, threads=threads)
 
     # What was read.
 

@@ -71,7 +71,7 @@ class Placing:
         active.output = os.path.join(os.fsencode(inbox.output), active.name)
         claim = partial(
             self._desk.ledger.publish, job.key, stat=job.stat, sha256=job.sha256, recipe=job.recipe.digest,
-            style=job.recipe.style, output=active.output, staged=staged, folder=inbox.stage.folder,
+            style=job.recipe.style, output=active.output, staged=staged, folder=inbox.delivery.stage.folder,
             attempts=job.attempt, now=self._desk.wall(),
         )  # fmt: skip
         self._desk.journal.commit(partial(_claimed, active, claim), partial(self._ask, active, staged, now), now)
@@ -169,7 +169,7 @@ class Placing:
     def _drop_stage(self, active: Active) -> None:
         if active.staged is not None and active.staged.name is not None:
             inbox = self._desk.inbox_of(active.job.key)
-            inbox.ask(Discard(active.staged, inbox.stage))
+            inbox.ask(Discard(active.staged, inbox.delivery.stage))
         active.staged = None
         active.drop_stage()
 
@@ -182,7 +182,7 @@ class Placing:
         inbox = self._desk.inbox_of(active.job.key)
         active.phase, active.of = Phase.PLACING, found.output
         active.ext = os.fsdecode(os.path.splitext(found.output)[1])
-        inbox.ask(StageCopy(active.job.key, found.output, found.staged, inbox.stage, active.job.stat.mtime_ns))
+        inbox.ask(StageCopy(active.job.key, found.output, found.staged, inbox.delivery.stage, active.job.stat.mtime_ns))
         return True
 
     def shared(self, request: StageCopy, result: tuple[Staged, int | None] | AnimedError, now: float) -> bool:
@@ -233,7 +233,7 @@ class Placing:
         def then() -> None:
             self._resolving.discard(row.key)
             if row.staged is not None and row.staged.name is not None:
-                inbox.ask(Discard(row.staged, inbox.stage))
+                inbox.ask(Discard(row.staged, inbox.delivery.stage))
             self._desk.relook.add(row.key)
             self._desk.look_again(row.key, now)
 

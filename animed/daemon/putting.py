@@ -39,11 +39,13 @@ class OpenOutput:
     delivery: Delivery
     sweep: tuple[str, ...]  # folders that earlier runs may have left temporary files in; () = sweep nothing
     prefix: str  # how the names of all runs begin; those of this run are in use
+    make: bool  # make the output folder when only its last component is missing
 
     def run(self, beat: Callable[[], None]) -> int:
         """Do all of it."""
         output = self.delivery.output
-        publish.prepare_output(output, dir_mode=self.delivery.dir_mode, group=self.delivery.group)
+        if self.make:
+            publish.prepare_output(output, dir_mode=self.delivery.dir_mode, group=self.delivery.group)
         beat()
         staging.probe(self.delivery.stage)
         beat()

@@ -92,8 +92,8 @@ class Settling:
                 pass
             case NotRegular(rule=rule):
                 sink.ignored(key, rule)
-            case Vanished(seen=True):
-                sink.vanished(key, now)
+            case Vanished(seen=seen):
+                sink.vanished(key, now, seen=seen)
             case Waiting() | Unsettled():
                 sink.waiting(key)
 

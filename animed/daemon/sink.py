@@ -25,8 +25,11 @@ class Sink(Protocol):
     def ignored(self, key: PhotoKey, rule: str) -> None:
         """Take a path that is never taken."""
 
-    def vanished(self, key: PhotoKey, now: float) -> None:
-        """Take a path that was gone before it was complete."""
+    def vanished(self, key: PhotoKey, now: float, *, seen: bool) -> None:
+        """Take a path that is gone; `seen` says whether it was there at an earlier look."""
+
+    def scanned(self, inbox: Inbox, now: float) -> None:
+        """Take the end of a scan of the whole inbox."""
 
     def waiting(self, key: PhotoKey) -> None:
         """Take a path that is not complete yet."""

@@ -86,7 +86,7 @@ class Watch:
         self, root: str, sink: Callable[[Hint], None], *, rules: Rules, reader: Callable[[], Reader] = Reader
     ) -> None:
         self._root = root
-        self._real = os.path.realpath(root)  # A watch on a link would watch the link itself.
+        self._real = root
         self._sink = sink
         self._rules = rules
         self._make_reader = reader
@@ -101,6 +101,7 @@ class Watch:
         Raises WatchLimitError (no room for the watches), PlaceError (the root cannot be watched).
         """
         root_identity(self._root)
+        self._real = os.path.realpath(self._root)  # A watch on a link would watch the link itself.
         try:
             self._start()
         except OSError as error:
