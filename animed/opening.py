@@ -17,7 +17,9 @@ from animed.records import FileStat, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from collections.abc import Set as AbstractSet
 
+Identity = tuple[int, int]  # device, inode
 Kind = Literal["symlink", "directory", "fifo", "socket", "device"]
 
 # O_PATH needs only the right to pass through a folder, not the right to list it.
@@ -112,6 +114,30 @@ def open_folder(root: int, path: bytes, *, listing: bool = True) -> int:
             os.close(current)
         current = descriptor
     return current
+
+
+def leads_to(root: str, path: bytes, folders: AbstractSet[Identity]) -> bool:
+    """Say whether the folder `path` below `root` (b"" = the root), or one on the way to it, is one of `folders`.
+
+    A mount can bring a folder into another one where no name shows it. Raises as `lstat_beneath` does.
+    """
+    current = _pass_root(root)
+    try:
+        for name in _parts(path) if path else ():
+            descriptor = _enter(current, name, flags=_FOLDER)
+            os.close(current)
+            current = descriptor
+            if identity(current) in folders:
+                return True
+    finally:
+        os.close(current)
+    return False
+
+
+def identity(descriptor: int) -> Identity:
+    """Return what names an open folder, however it was reached."""
+    found = os.fstat(descriptor)
+    return found.st_dev, found.st_ino
 
 
 @contextmanager

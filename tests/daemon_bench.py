@@ -96,8 +96,8 @@ class Bench:
         rules = Rules(extensions=config.extensions, ignore=config.ignore)
         return Inbox(
             config, recipe=RECIPE, delivery=Delivery(f"/out/{config.name}", stage, None, None), rules=rules,
-            thread=thread, hints=lambda _hint: None, log=log, min_free=1000, temp_prefix=temp_prefix("inst"),
-            impatient=self.once,
+            thread=thread, hints=lambda _hint: None, log=log, min_free=1000,
+            temp_prefix=temp_prefix("inst"), outputs=set(), impatient=self.once,
         )  # fmt: skip
 
     def _wire(self) -> parts.Parts:

@@ -21,7 +21,7 @@ from animed.daemon.looking import (
     StatPaths,
     StopWatch,
 )
-from animed.daemon.putting import Discard, OpenOutput, Place, PutAway, Resolve, Resolved, StageCopy
+from animed.daemon.putting import Discard, OpenOutput, OutputFound, Place, PutAway, Resolve, Resolved, StageCopy
 from animed.delivery.faults import SourceGone
 from animed.delivery.originals import Disposed
 from animed.delivery.publish import Placed, Taken
@@ -151,7 +151,7 @@ class World:
         repr=False,
         default_factory=lambda: {
             OpenRoot: World._root,
-            OpenOutput: lambda world, _: world.free,
+            OpenOutput: lambda world, _: OutputFound(world.free, (1, 1)),
             StartWatch: lambda _world, _: None,
             StopWatch: lambda _world, _: None,
             StatPaths: World._stats,

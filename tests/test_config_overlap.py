@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +14,9 @@ from hypothesis import strategies as st
 from animed.config import InboxConfig, load
 from animed.config.overlap import Place, overlaps
 from animed.errors import ConfigError
+
+if TYPE_CHECKING:
+    from animed.config.problems import Loc
 
 INBOX = ("inboxes", 0)
 
@@ -141,3 +146,23 @@ def test_overlap_is_what_containment_says(one: list[str], other: list[str]) -> N
     parts = [Path(os.path.normpath(path)).parts for path in (first, second)]
     short, long = sorted(parts, key=len)
     assert bool(overlaps([(INBOX, inbox)], None)) == (long[: len(short)] == short)
+
+
+def test_a_share_that_hangs_does_not_hold_up_the_others() -> None:
+    """A folder whose file system never answers is compared by its name, and the rest as always."""
+    hang = threading.Event()
+
+    def find(loc: Loc, path: Path) -> Place:
+        if path.name == "hung":
+            hang.wait(30)
+        return Place.find(loc, path)
+
+    inboxes = [
+        (("inboxes", 0), InboxConfig(name="a", path=Path("/hung"), output=Path("/hung/out"))),
+        (("inboxes", 1), InboxConfig(name="b", path=Path("/b"), output=Path("/b/out"))),
+    ]
+    try:
+        told = overlaps(inboxes, None, find=find, patience=0.2)
+    finally:
+        hang.set()
+    assert [loc for loc, *_ in told] == [("inboxes", 0, "output"), ("inboxes", 1, "output")]

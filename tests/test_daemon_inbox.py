@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from animed.daemon.looking import OpenRoot, Scan, StatPaths
-from animed.daemon.putting import OpenOutput
+from animed.daemon.putting import OpenOutput, OutputFound
 from animed.errors import PhotoError, PlaceError
 from animed.intake.scan import Found
 
@@ -149,7 +149,7 @@ def test_leftovers_are_swept_once(bench: Callable[..., Bench]) -> None:
     run.now += 1
     run.tick()
     assert run.thread.of(OpenOutput)[0].sweep == ("/out/phone",)
-    run.answer(OpenOutput, 10**12)
+    run.answer(OpenOutput, OutputFound(10**12, (1, 1)))
     run.inbox.suspend(PlaceError("output", errno.EIO, "/out"), run.now)
     run.now += 1
     run.tick()

@@ -10,7 +10,7 @@ import pytest
 
 from animed.daemon.iothread import Answer, Ended
 from animed.daemon.looking import OpenRoot, Scan
-from animed.daemon.putting import OpenOutput, Resolve
+from animed.daemon.putting import OpenOutput, OutputFound, Resolve
 from animed.errors import PlaceError
 from animed.intake.watch import Hint
 
@@ -185,5 +185,5 @@ def test_what_was_left_open_waits_for_both_places(bench: Callable[..., Bench]) -
     run.answer(OpenRoot, run.world.answers(run.thread.of(OpenRoot)[0])[0])
     assert not run.thread.of(Resolve)
     assert not run.parts.is_through()
-    run.answer(OpenOutput, 10**12)
+    run.answer(OpenOutput, OutputFound(10**12, (1, 1)))
     assert [request.row.key.path for request in run.thread.of(Resolve)] == [b"a.jpg"]

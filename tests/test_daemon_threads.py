@@ -198,8 +198,8 @@ def test_an_unexpected_error_is_not_swallowed() -> None:
 
 
 def test_silence_is_counted_from_the_last_sign_of_life() -> None:
-    """An idle thread is not silent; one in a request is since its last beat, and not after its answer."""
-    times = iter([10.0, 12.0])
+    """An idle thread is not silent; from a request's asking on it is, since its last beat, and not after the answer."""
+    times = iter([5.0, 10.0, 12.0])
     line, beaten, go = Line(lambda: next(times)), threading.Event(), threading.Event()
 
     def slow(beat: Callable[[], None]) -> str:
@@ -210,6 +210,7 @@ def test_silence_is_counted_from_the_last_sign_of_life() -> None:
 
     assert line.thread.silent_for(99.0) == 0.0
     line.thread.submit(Call(slow))
+    assert line.thread.silent_for(45.0) == 40.0
     line.thread.start()
     assert beaten.wait(30)
     assert line.thread.silent_for(45.0) == 33.0

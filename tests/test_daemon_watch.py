@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from animed.daemon.looking import OpenRoot, RootFound, Scan, ScanEnded, StartWatch, StopWatch
-from animed.daemon.putting import OpenOutput
+from animed.daemon.putting import OpenOutput, OutputFound
 from animed.errors import PlaceError
 from animed.intake.filesystem import InotifyLimits
 from animed.intake.scan import Ignored, Unreadable
@@ -32,7 +32,7 @@ def opened(run: Bench) -> Bench:
     """Open root and output of an inbox that is watched natively, up to its first scan's request."""
     run.inbox.start()
     run.answer(OpenRoot, NATIVE)
-    run.answer(OpenOutput, 10**12)
+    run.answer(OpenOutput, OutputFound(10**12, (1, 1)))
     run.answer(StartWatch, None)
     run.inbox.watching.live = False  # No threads stand behind the made-up watch: nothing is to look at them.
     run.tick()
@@ -52,7 +52,7 @@ def test_an_inbox_is_watched_first_and_scanned_then(bench: Callable[..., Bench])
     run = bench(start=False, watch="native")
     run.inbox.start()
     run.answer(OpenRoot, NATIVE)
-    run.answer(OpenOutput, 10**12)
+    run.answer(OpenOutput, OutputFound(10**12, (1, 1)))
     run.tick()
     assert not run.thread.of(Scan)
     run.answer(StartWatch, None)
@@ -107,7 +107,7 @@ def test_a_watch_that_does_not_fit_gives_way_to_polling(bench: Callable[..., Ben
     run = bench(start=False, watch="native", poll_interval=7200.0)
     run.inbox.start()
     run.answer(OpenRoot, NATIVE)
-    run.answer(OpenOutput, 10**12)
+    run.answer(OpenOutput, OutputFound(10**12, (1, 1)))
     run.answer(StartWatch, LIMIT)
     assert mode(run) == "poll"
     waits, last = [], run.now

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from animed.errors import PlaceError
-from animed.opening import NotRegularError, lstat_beneath, open_beneath
+from animed.opening import NotRegularError, leads_to, lstat_beneath, open_beneath
 
 
 def descriptors() -> int:
@@ -134,3 +134,12 @@ def test_the_error_travels() -> None:
     """The error keeps its kind through a pipe."""
     again = pickle.loads(pickle.dumps(NotRegularError("fifo", "a.jpg")))  # noqa: S301  # Our own bytes.
     assert (again.kind, again.path) == ("fifo", "a.jpg")
+
+
+def test_a_way_through_one_of_some_folders_is_seen(tmp_path: Path) -> None:
+    """A folder is known by its identity wherever it stands on the way; the root does not count."""
+    (tmp_path / "a" / "b" / "c").mkdir(parents=True)
+    one, root = (os.stat(path) for path in (tmp_path / "a" / "b", tmp_path))
+    folders = {(one.st_dev, one.st_ino), (root.st_dev, root.st_ino)}
+    ways = {way: leads_to(str(tmp_path), way, folders) for way in (b"", b"a", b"a/b", b"a/b/c")}
+    assert ways == {b"": False, b"a": False, b"a/b": True, b"a/b/c": True}

@@ -270,3 +270,17 @@ def test_any_name_is_found(tmp_path_factory: pytest.TempPathFactory, names: list
             wanted.add(path)
     found = list(Scanner(os.fsdecode(root), RULES).scan())
     assert {entry.path for entry in found if isinstance(entry, Found)} == wanted
+
+
+def test_an_output_is_not_entered_by_whatever_path(tmp_path: Path) -> None:
+    """A folder that is an output, brought into the inbox by a mount, is told and not listed; the inbox itself is."""
+    (tmp_path / "in" / "mounted" / "deep").mkdir(parents=True)
+    for name in ("a.jpg", "mounted/b.jpg", "mounted/deep/c.jpg"):
+        (tmp_path / "in" / name).touch()
+    found = os.stat(tmp_path / "in" / "mounted")
+    root = os.stat(tmp_path / "in")
+    outputs = {(found.st_dev, found.st_ino), (root.st_dev, root.st_ino)}
+    scanner = Scanner(str(tmp_path / "in"), RULES, outputs=outputs)
+    entries = {entry.path: entry for entry in scanner.scan()}
+    assert entries.keys() == {b"a.jpg", b"mounted"}
+    assert entries[b"mounted"] == Ignored(b"mounted", "output")

@@ -13,7 +13,7 @@ from animed import config
 from animed.catalog import Catalog
 from animed.commands.output import duration, note, say, shown
 from animed.commands.progress import Bar
-from animed.daemon.bypath import errands_of, make_output, pictures_of, settings_of
+from animed.daemon.bypath import errands_of, make_output, pictures_of, settings_of, styles_dir_of
 from animed.daemon.errands import Drawn, Errand, Errands
 from animed.daemon.parts import styles_of
 from animed.errors import EXIT_OK, EXIT_SOME_FAILED, OutputError, PlaceError
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 def run(config_file: Path | None, paths: Sequence[Path], output: Path | None, style: str | None) -> int:
     """Draw, say what came of each photo, and return the exit status; raises StyleError, WorkersError, OutputError."""
     base = None if config_file is None else config.load(config_file, environ=os.environ, cwd=Path.cwd())
+    if style is not None:
+        Catalog.read(styles_dir=styles_dir_of(base, os.environ)).get(style)
     settings = settings_of(base, paths, output, style, os.environ)
     chosen = styles_of(settings)[settings.inboxes[0].style]
     pictures = pictures_of(style.name for style in Catalog.read(styles_dir=settings.styles_dir).styles)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,15 +15,13 @@ from animed.daemon.loop import Daemon
 from animed.daemon.parts import assembled
 from animed.daemon.questions import Questions
 from animed.daemon.signals import die_by
-from animed.errors import EXIT_OK
+from animed.errors import EXIT_OK, ConfigError
 from animed.service import sdnotify
 from animed.service.control import ControlServer
 from animed.service.endpoint import server_path
-from animed.service.lock import InstanceLock
+from animed.service.lock import InstanceLock, StateFolderError
 
 if TYPE_CHECKING:
-    import signal
-
     from animed.config import Config
 
 
@@ -31,6 +30,8 @@ def run(config_file: Path | None) -> int:
 
     Raises ConfigError, LockedError, StyleError or WorkersError.
     """
+    for early in (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(early, signal.SIG_IGN)  # Until the loop takes them, they must not end the service.
     settings = config.load(config_file, environ=os.environ, cwd=Path.cwd())
     notifier = sdnotify.Notifier(sdnotify.take(os.environ), pid=os.getpid())
     with InstanceLock(os.fspath(settings.state_dir)):
@@ -50,7 +51,11 @@ def _serve(settings: Config, notifier: sdnotify.Notifier) -> signal.Signals | No
         daemon = Daemon(parts)
         questions = Questions(parts.desk, daemon.status, daemon.clock)
         state_dir = os.fspath(settings.state_dir)
-        parts.control = ControlServer(server_path(state_dir, os.environ, uid=os.getuid()), questions.answer)
+        try:
+            parts.control = ControlServer(server_path(state_dir, os.environ, uid=os.getuid()), questions.answer)
+        except StateFolderError as error:
+            # Nothing that a restart heals: the exit status of a configuration that cannot be used.
+            raise ConfigError(error.title, remedy=error.remedy, path=error.path) from error
         try:
             return daemon.run()
         finally:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import itertools
 import os
+import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from animed.config.inbox import InboxConfig
 
 _SHARED: Final = frozenset({"output", "processed_dir", "failed_dir"})
+PATIENCE_S: Final = 5.0
 Identity = tuple[int, int]
 
 
@@ -54,12 +57,39 @@ def overlaps(
     state_dir: Path | None,
     *,
     find: Callable[[Loc, Path], Place] = Place.find,
+    patience: float = PATIENCE_S,
 ) -> list[Told]:
-    """Compare every folder that is used with every other one; only equal roles may share one folder."""
-    places = [find(loc, path) for at, inbox in inboxes for loc, path in _used(at, inbox)]
+    """Compare every folder that is used with every other one; only equal roles may share one folder.
+
+    A folder whose file system does not answer within `patience` seconds is compared by its name alone: one share that
+    hangs must not keep the service, and with it all other inboxes, from starting.
+    """
+    wanted = [used for at, inbox in inboxes for used in _used(at, inbox)]
     if state_dir is not None:
-        places.append(find(("state_dir",), state_dir))
+        wanted.append((("state_dir",), state_dir))
+    places = _find_all(wanted, find, patience)
     return [told for one, other in itertools.combinations(places, 2) for told in _compare(one, other)]
+
+
+def _find_all(wanted: list[tuple[Loc, Path]], find: Callable[[Loc, Path], Place], patience: float) -> list[Place]:
+    """Ask about each folder in a thread of its own: a thread that hangs ends with the process."""
+    found: dict[int, Place] = {}
+
+    def ask(number: int, loc: Loc, path: Path) -> None:
+        found[number] = find(loc, path)
+
+    threads = [
+        threading.Thread(target=ask, args=(number, loc, path), daemon=True) for number, (loc, path) in enumerate(wanted)
+    ]
+    for thread in threads:
+        thread.start()
+    end = time.monotonic() + patience
+    for thread in threads:
+        thread.join(max(0.0, end - time.monotonic()))
+    return [
+        found.get(number) or Place(loc, path, Path(os.path.abspath(path)), None, frozenset())
+        for number, (loc, path) in enumerate(wanted)
+    ]
 
 
 def _used(at: Loc, inbox: InboxConfig) -> Iterator[tuple[Loc, Path]]:

@@ -65,7 +65,8 @@ class Arrivals:
         return row.again or not moved
 
     def scanned(self, inbox: Inbox, now: float) -> None:
-        """Look again at failed photos that a scan of everything has not met: they may be gone."""
+        """Look again at what is open: names that could not be resolved, and failed photos that the scan has not met."""
+        self._placing.resolve(inbox)
         met = self._met.pop(inbox.name, set())
         for row in self._desk.ledger.failures(inbox.name):
             if row.key not in met and self._goes_with_its_file(row):

@@ -25,8 +25,12 @@ def settings_of(
     entries = tuple(_entry(number, path, output, style) for number, path in enumerate(paths))
     if base is not None:
         return base.model_copy(update={"inboxes": entries})
-    styles_dir = Path(os.path.expanduser(locate.styles_dir(environ)))
-    return Config(state_dir=Path(os.devnull), styles_dir=styles_dir, inboxes=entries)
+    return Config(state_dir=Path(os.devnull), styles_dir=styles_dir_of(base, environ), inboxes=entries)
+
+
+def styles_dir_of(base: Config | None, environ: Mapping[str, str]) -> Path:
+    """Return where further styles are looked for."""
+    return Path(os.path.expanduser(locate.styles_dir(environ))) if base is None else base.styles_dir
 
 
 def _entry(number: int, path: Path, output: Path | None, style: str | None) -> InboxConfig:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from animed.engine.events import PoolEvent
     from animed.records import Outcome, Recipe, Task
 
+MOST_BOOTS: Final = 3
 _ATTEMPTS: Final = RetryPolicy.impatient(0.0, attempts=1, crash_attempts=2)  # only a dead worker is worth another try
 
 
@@ -63,6 +64,8 @@ class Errands:
         self._instance = instance
         self._waiting: deque[Job] = deque()
         self._errands: dict[PhotoKey, Errand] = {}
+        self._boots = 0  # workers that died in a row while none was ready
+        self._last_line = ""  # of what workers wrote
 
     @classmethod
     def of(cls, settings: Config, style: Style) -> Errands:
@@ -117,13 +120,24 @@ class Errands:
             match event:
                 case events.PhotoFinished():
                     self._finish(event.job, event.outcome, event.fd, ended)
+                case events.WorkerStarted():
+                    self._boots = 0
+                case events.WorkerOutput(line=line):
+                    self._last_line = line
                 case events.WorkerDied():
+                    self._count_boots(event.cause)
                     for job in event.suspects:
                         self._finish(job, Failure(crash_reason(event.cause), event.hint), None, ended)
                 case events.WorkersCannotStart():
                     raise WorkersError(event.title, remedy=event.remedy)
                 case _:
                     pass
+
+    def _count_boots(self, cause: str) -> None:
+        """Give up when workers die one after the other without ever having started: nobody watches to help."""
+        self._boots += not self._pool.ready
+        if self._boots >= MOST_BOOTS:
+            raise WorkersError(f"workers die while they start: {cause}", remedy=self._last_line or "see the log")
 
     def _finish(self, job: Job, outcome: Outcome, fd: int | None, ended: Callable[[Drawn], None]) -> None:
         errand = self._errands[job.key]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from animed.daemon.health import Health, ScanClock, Trouble
 from animed.daemon.looking import OpenRoot, RootFound, Scan, ScanEnded, StartWatch, StatPaths, StopWatch
-from animed.daemon.putting import OpenOutput
+from animed.daemon.putting import OpenOutput, OutputFound
 from animed.daemon.settling import Settling, rule_of
 from animed.daemon.watching import Watching
 from animed.errors import AnimedError, PlaceError, PlaceRole
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from animed.daemon.sink import Sink
     from animed.intake.rules import Rules
     from animed.intake.watch import Hint
+    from animed.opening import Identity
     from animed.records import FileStat, Recipe
 
 SILENCE_S: Final = 30.0  # a file system that has not answered one call for so long hangs
@@ -53,6 +54,7 @@ class Inbox:
         log: FilteringBoundLogger,
         min_free: int,
         temp_prefix: str,
+        outputs: set[Identity],
         impatient: bool = False,
     ) -> None:
         self.config = config
@@ -62,18 +64,19 @@ class Inbox:
         self.recipe = recipe
         self.delivery = delivery
         self.health = Health()
-        self.settling = Settling(config, rules, impatient=impatient)
+        self.settling = Settling(config, rules, outputs=outputs, impatient=impatient)
         self.watching = Watching(config, rules, hints)
         self.scans = ScanClock(0.0)
         self.dirty = False  # photos did not fit into the backlog: to be scanned again when there is room
         self.sweep: tuple[str, ...] = (self.output,)
         self.opened = False  # the root has been looked at, for better or worse
         self.output_opened = False
-        self._scanner = Scanner(self.root, rules, require_marker=config.require_marker)
+        self._scanner = Scanner(self.root, rules, require_marker=config.require_marker, outputs=outputs)
         self.thread = thread
         self._log = log.bind(inbox=self.name)
         self._min_free = min_free
         self._temp_prefix = temp_prefix
+        self._outputs = outputs  # of all inboxes: never taken as input, by whatever path they are reached
         self._identity: tuple[int, int] | None = None
         self._identity_at = 0.0
         self._opening = False
@@ -99,8 +102,6 @@ class Inbox:
         """Stop watching and scanning; what is being placed goes on."""
         if (watch := self.watching.drop()) is not None:
             self.ask(StopWatch(watch))
-
-    # Time.
 
     def tick(self, sink: Sink, now: float) -> None:
         """Do what is due."""
@@ -143,8 +144,6 @@ class Inbox:
             self.dirty = False
             self.ask(Scan(self._scanner))
 
-    # What others say.
-
     def hint(self, path: bytes, now: float, stat: FileStat | None = None) -> None:
         """Look at a path once it is quiet."""
         self.settling.hint(path, now, stat)
@@ -181,8 +180,6 @@ class Inbox:
         detail = f"{free_bytes} bytes are free, limits.min_free keeps {self._min_free}"
         self.suspend(PlaceFault("output", errno.ENOSPC, self.output, detail), now)
         return True
-
-    # Answers.
 
     def answered(self, answer: Answer, sink: Sink, now: float) -> bool:
         """Take an answer; False when it is not about the inbox itself but about one of its photos."""
@@ -250,7 +247,10 @@ class Inbox:
     def _output_answered(self, result: object, sink: Sink, now: float) -> None:
         """Take what the output is; once it takes writes, what was left open is resolved."""
         self.output_opened = True
-        if self._fault(result, now) or not isinstance(result, int) or self.is_short(result, now):
+        if self._fault(result, now) or not isinstance(result, OutputFound):
+            return
+        self._outputs.add(result.identity)
+        if self.is_short(result.free_bytes, now):
             return
         self.sweep = ()
         self.restored("output")

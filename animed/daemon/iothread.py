@@ -70,7 +70,9 @@ class IoThread:
         self._thread.start()
 
     def submit(self, request: Request | Slices) -> None:
-        """Queue a request; never blocks."""
+        """Queue a request; never blocks. From now on the thread owes a sign of life."""
+        if self._beat_at is None:
+            self._beat()
         self._requests.put(request)
 
     def stop(self) -> None:

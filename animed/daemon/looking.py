@@ -17,11 +17,12 @@ from animed.delivery import staging
 from animed.errors import PhotoError, PlaceError
 from animed.intake.filesystem import fs_type, wants_polling
 from animed.intake.scan import Entry, root_identity
-from animed.opening import NotRegularError, lstat_beneath, open_beneath
+from animed.opening import Identity, NotRegularError, leads_to, lstat_beneath, open_beneath
 from animed.records import FileStat, Reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from collections.abc import Set as AbstractSet
     from io import FileIO
 
     from animed.intake.scan import Scanner
@@ -106,32 +107,41 @@ class Scan:
         yield ScanEnded(time.thread_time() - began)
 
 
+Look = FileStat | str | None  # a stat, the rule that leaves a path out, or None for what is gone
+
+
 @dataclass(frozen=True, slots=True)
 class StatPaths:
-    """Look at paths; answers (path, FileStat, None for what is gone, or the error) for each."""
+    """Look at paths; answers (path, Look) for each."""
 
     root: str
     paths: tuple[bytes, ...]
+    outputs: AbstractSet[Identity]  # folders that pictures are written to, by whatever path they are reached
 
-    def run(self, beat: Callable[[], None]) -> tuple[tuple[bytes, FileStat | NotRegularError | int | None], ...]:
-        """Look at each."""
+    def run(self, beat: Callable[[], None]) -> tuple[tuple[bytes, Look], ...]:
+        """Look at each. One that cannot be looked at is told apart from an inbox that cannot."""
+        folders: dict[bytes, bool] = {}
         seen = []
         for path in self.paths:
             beat()
-            seen.append((path, self._look(path)))
+            seen.append((path, self._look(path, folders)))
         return tuple(seen)
 
-    def _look(self, path: bytes) -> FileStat | NotRegularError | int | None:
+    def _look(self, path: bytes, folders: dict[bytes, bool]) -> Look:
+        folder = os.path.dirname(path)
         try:
-            return lstat_beneath(self.root, path)
+            if folder not in folders:
+                folders[folder] = leads_to(self.root, folder, self.outputs)
+            return "output" if folders[folder] else lstat_beneath(self.root, path)
         except NotRegularError as error:
-            return error
+            return error.kind
         except OSError as error:
             if error.errno in _GONE:
                 return None
-            if error.errno in _DENIED:
-                return error.errno
-            raise
+            fault = place_or_photo(self.root, error.errno or errno.EIO)
+            if isinstance(fault, PlaceError):
+                raise fault from error
+            return f"unreadable:{errno.errorcode.get(error.errno or 0, error.errno)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from animed.daemon.status import State
     from animed.engine.events import PoolEvent
 
+MOST_BOOTS: Final = 3  # deaths of starting workers that end a single pass; a service tries for ever
 READY_S: Final = 10.0  # an inbox that has not answered by then does not hold up the service's readiness
 PLACING_S: Final = 2.0  # at a stop, for pictures that are being placed when the last worker has gone
 STOPPERS: Final = frozenset({signal.SIGTERM, signal.SIGINT})
@@ -45,6 +46,8 @@ class Daemon:
         self.clock = clock
         self.started_at = clock()
         self._state: State = "starting"
+        self._told_ready = False
+        self._boots = 0  # workers that died while none was ready
         self._stop_by: signal.Signals | None = None
         self._deadline: float | None = None
         self._watchdog_at = 0.0
@@ -108,7 +111,7 @@ class Daemon:
             dues.append(parts.control.next_deadline())
         if parts.notifier.watchdog_interval() is not None:
             dues.append(self._watchdog_at)
-        if self._state == "starting":
+        if not self._told_ready:
             dues.append(self.started_at + READY_S)
         return min((due for due in dues if due is not None), default=None)
 
@@ -132,15 +135,21 @@ class Daemon:
                 self._parts.notifier.watchdog()
 
     def _update_state(self, now: float) -> None:
-        if self._state == "starting":
-            opened = all(inbox.opened and inbox.output_opened for inbox in self._parts.desk.inboxes.values())
-            if self._parts.pool.ready and (opened or now - self.started_at >= READY_S):
-                self._state = "running"
-                self._log.info("daemon.ready", boot_s=round(now - self.started_at, 2))
-                self._parts.notifier.ready("Waiting for photos")
-        elif self._state in {"running", "degraded"}:
-            ill = self._parts.pool.degraded or self._parts.desk.journal.blocked
-            self._state = "degraded" if ill else "running"
+        if self._state == "draining":
+            return
+        if not self._told_ready and self._is_up(now):
+            self._told_ready = True
+            self._log.info("daemon.ready", boot_s=round(now - self.started_at, 2))
+            self._parts.notifier.ready("Waiting for photos")
+        if self._parts.pool.degraded or self._parts.desk.journal.blocked:
+            self._state = "degraded"
+        else:
+            self._state = "running" if self._told_ready else "starting"
+
+    def _is_up(self, now: float) -> bool:
+        """Say whether a worker is ready, and every inbox has been looked at or has had its time."""
+        opened = all(inbox.opened and inbox.output_opened for inbox in self._parts.desk.inboxes.values())
+        return self._parts.pool.ready and (opened or now - self.started_at >= READY_S)
 
     def _is_over(self) -> bool:
         parts, now = self._parts, self.clock()
@@ -240,11 +249,14 @@ class Daemon:
                 parts.photos.finished(event, now)
             case events.PhotosReturned():
                 parts.photos.returned(event.jobs, now)
+            case events.WorkerDied() if self._once and not parts.pool.ready and self._boots >= MOST_BOOTS:
+                raise WorkersError(f"workers die while they start: {event.cause}", remedy="see the log")
             case events.WorkersCannotStart():
                 raise WorkersError(event.title, remedy=event.remedy)
             case _:
                 self._tell_worker(event)
         if isinstance(event, events.WorkerDied):
+            self._boots += not parts.pool.ready
             parts.faults.died(event, now)
 
     def _tell_worker(self, event: PoolEvent) -> None:

@@ -32,6 +32,7 @@ from animed.engine.pool import Pool
 from animed.engine.protocol import Limits, WorkerSpec
 from animed.errors import ConfigError
 from animed.intake.rules import Rules
+from animed.opening import Identity
 from animed.schedule.batcher import Batcher
 from animed.schedule.ledger import FILE_NAME, Ledger
 from animed.schedule.retry import Backoff, RetryPolicy
@@ -104,12 +105,13 @@ def assembled(config: Config, log: FilteringBoundLogger, notifier: Notifier, *, 
         stack.callback(mailbox.close)
         the_plan = plan_of(config)
         pool = Pool(the_plan, spec_of(config, tuple(style.weights_file for style in styles.values()), the_plan))
-        run = secrets.token_hex(3)
+        run, outputs = secrets.token_hex(3), set[Identity]()
         inboxes = {
             inbox.name: _inbox(
                 inbox,
                 styles[inbox.style],
                 instance=ledger.instance,
+                outputs=outputs,
                 run=run,
                 post=mailbox.post,
                 log=log,
@@ -207,6 +209,7 @@ def _inbox(
     *,
     instance: str,
     run: str,
+    outputs: set[Identity],
     post: Callable[[Post], None],
     log: FilteringBoundLogger,
     config: Config,
@@ -231,6 +234,7 @@ def _inbox(
         log=log,
         min_free=config.limits.min_free,
         temp_prefix=temp_prefix(instance),
+        outputs=outputs,
         impatient=once,
     )
 

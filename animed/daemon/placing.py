@@ -221,7 +221,11 @@ class Placing:
         elif active is not None and active.refusal is not None:
             placed = isinstance(result, Resolved) and result.placed
             self._refusal_resolved(active, active.refusal, placed, now)
-        elif isinstance(result, Resolved) and result.placed:
+        elif not isinstance(result, Resolved):
+            # It could not be looked at: the name stays claimed, and is looked at again after the next scan.
+            self._resolving.discard(row.key)
+            self._desk.reporter.place_notes(inbox.name, (str(result),))
+        elif result.placed:
             self._recover(row, result.original, now)
         else:
             self._release(row, now)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from animed.delivery import publish, staging
+from animed.errors import PhotoError, PlaceError
 from animed.opening import NotRegularError, lstat_beneath
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from animed.daemon.owed import Owed
     from animed.delivery.originals import Disposed, Kept
     from animed.delivery.quarantine import Quarantined
+    from animed.opening import Identity
     from animed.records import FileStat, PhotoKey, Stage, Staged
     from animed.schedule.rows import Row
 
@@ -33,15 +35,23 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True)
+class OutputFound:
+    """The output as it is now."""
+
+    free_bytes: int
+    identity: Identity
+
+
+@dataclass(frozen=True, slots=True)
 class OpenOutput:
-    """Make the output where its parent exists, prove that it takes writes, sweep leftovers; answers its free bytes."""
+    """Make the output where its parent exists, prove that it takes writes, sweep leftovers; answers OutputFound."""
 
     delivery: Delivery
     sweep: tuple[str, ...]  # folders that earlier runs may have left temporary files in; () = sweep nothing
     prefix: str  # how the names of all runs begin; those of this run are in use
     make: bool  # make the output folder when only its last component is missing
 
-    def run(self, beat: Callable[[], None]) -> int:
+    def run(self, beat: Callable[[], None]) -> OutputFound:
         """Do all of it."""
         output = self.delivery.output
         if self.make:
@@ -49,8 +59,19 @@ class OpenOutput:
         beat()
         staging.probe(self.delivery.stage)
         beat()
-        staging.sweep(self.sweep, self.prefix, keep=self.delivery.stage.temp_prefix)
-        return staging.free_bytes(output).bytes
+        self._sweep()
+        found = os.stat(output)
+        return OutputFound(staging.free_bytes(output).bytes, (found.st_dev, found.st_ino))
+
+    def _sweep(self) -> None:
+        """Remove leftovers; a sub-folder that cannot be looked into keeps its own, and holds up nothing."""
+        keep = self.delivery.stage.temp_prefix
+        for folder in self.sweep:
+            try:
+                staging.sweep([folder], self.prefix, keep=keep)
+            except (PlaceError, PhotoError):
+                if folder == self.delivery.output:
+                    raise
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,18 @@ from animed.daemon.looking import StatPaths
 from animed.errors import AnimedError
 from animed.intake.scan import Ignored, Unreadable
 from animed.intake.settle import Empty, NotRegular, Settled, Settler, Unsettled, Vanished, Waiting
-from animed.opening import NotRegularError
-from animed.records import FileStat, PhotoKey, Sighting
+from animed.records import PhotoKey, Sighting
 
 if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
+
     from animed.config import InboxConfig
+    from animed.daemon.looking import Look
     from animed.daemon.sink import Sink
     from animed.intake.rules import Rules
     from animed.intake.settle import Verdict
+    from animed.opening import Identity
+    from animed.records import FileStat
 
 _AT_ONCE: Final = 256  # paths in one request: placing a picture waits for no more than these
 
@@ -24,10 +28,11 @@ _AT_ONCE: Final = 256  # paths in one request: placing a picture waits for no mo
 class Settling:
     """Asks for one set of stats at a time, so that a slow share is not asked faster than it answers."""
 
-    def __init__(self, config: InboxConfig, rules: Rules, *, impatient: bool) -> None:
+    def __init__(self, config: InboxConfig, rules: Rules, *, outputs: AbstractSet[Identity], impatient: bool) -> None:
         self._inbox = config.name
         self._root = str(config.path)
         self._rules = rules
+        self._outputs = outputs
         self._settler = Settler(config.stable_for, config.stable_max, impatient=impatient)
         self._asked = False
 
@@ -53,7 +58,7 @@ class Settling:
         if self._asked or not (paths := self._settler.due(now, _AT_ONCE)):
             return None
         self._asked = True
-        return StatPaths(self._root, tuple(paths))
+        return StatPaths(self._root, tuple(paths), self._outputs)
 
     def next_due(self) -> float | None:
         """Return when stats are due; None while some are under way."""
@@ -69,13 +74,11 @@ class Settling:
             for path, seen in result:
                 self._observe(path, seen, sink, now)
 
-    def _observe(self, path: bytes, seen: FileStat | NotRegularError | int | None, sink: Sink, now: float) -> None:
-        if isinstance(seen, NotRegularError):
+    def _observe(self, path: bytes, seen: Look, sink: Sink, now: float) -> None:
+        if isinstance(seen, str):
             self._settler.discard(path)
-            sink.ignored(PhotoKey(self._inbox, path), seen.kind)
-        elif isinstance(seen, int):
-            self._settler.discard(path)
-            sink.ignored(PhotoKey(self._inbox, path), "unreadable-folder")
+            if seen != "directory":
+                sink.ignored(PhotoKey(self._inbox, path), seen)
         else:
             self._tell(self._settler.observe(path, seen, now), sink, now)
 

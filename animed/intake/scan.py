@@ -12,14 +12,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from animed.errors import PlaceError
-from animed.opening import NotRegularError, kind_of, open_folder, open_root
+from animed.opening import NotRegularError, identity, kind_of, open_folder, open_root
 from animed.records import FileStat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Set as AbstractSet
     from contextlib import AbstractContextManager
 
     from animed.intake.rules import Rules
+    from animed.opening import Identity
 
 MARKER: Final = ".animed-inbox"
 _GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
@@ -71,7 +73,11 @@ class ListedEntry(Protocol):
 
 
 class Scanner:
-    """Scans one inbox. `scandir` lists a folder's descriptor, as `os.scandir` does."""
+    """Scans one inbox. `scandir` lists a folder's descriptor, as `os.scandir` does.
+
+    `outputs` are the folders that pictures are written to: a mount can bring one into the inbox, where it is not
+    entered. The set may grow while the scanner lives.
+    """
 
     def __init__(
         self,
@@ -79,11 +85,13 @@ class Scanner:
         rules: Rules,
         *,
         require_marker: bool = False,
+        outputs: AbstractSet[Identity] = frozenset(),
         scandir: Callable[[int], AbstractContextManager[Iterable[ListedEntry]]] = os.scandir,
     ) -> None:
         self._root = root
         self._rules = rules
         self._require_marker = require_marker
+        self._outputs = outputs
         self._scandir = scandir
 
     def scan(self, below: bytes = b"") -> Iterator[Entry]:
@@ -115,6 +123,9 @@ class Scanner:
     def _list(self, root: int, folder: bytes, waiting: list[bytes]) -> Iterator[Entry]:
         descriptor = open_folder(root, folder)
         try:
+            if folder and identity(descriptor) in self._outputs:
+                yield Ignored(folder, "output")
+                return
             with self._scandir(descriptor) as entries:
                 for entry in entries:
                     path = os.path.join(folder, os.fsencode(entry.name))

@@ -104,9 +104,12 @@ class Store:
                     self._connection.execute("ROLLBACK")
 
     def close(self) -> None:
-        """Fold the write-ahead log into the file, and close it even when that fails."""
+        """Fold the write-ahead log into the file, and close it; on a full disk the next opening folds it instead."""
         try:
             self.read("PRAGMA wal_checkpoint(TRUNCATE)")
+        except LedgerError as error:
+            if not error.full:
+                raise
         finally:
             self._connection.close()
 

@@ -1,0 +1,77 @@
+"""What the I/O thread's requests make of real folders."""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from animed.daemon.looking import StatPaths, place_or_photo
+from animed.daemon.putting import Delivery, OpenOutput, OutputFound
+from animed.errors import PhotoError, PlaceError
+from animed.records import FileStat, Stage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PREFIX = ".syncthing.animed-12345678-"
+
+
+def nothing() -> None:
+    """Take a sign of life."""
+
+
+def test_each_path_has_its_own_answer(tmp_path: Path) -> None:
+    """A stat, a link on the way, what is gone, and what lies in an output are told apart in one request."""
+    (tmp_path / "out").mkdir()
+    for name in ("a.jpg", "out/b.jpg"):
+        (tmp_path / name).touch()
+    (tmp_path / "link").symlink_to("out")
+    out = os.stat(tmp_path / "out")
+    paths = (b"a.jpg", b"gone.jpg", b"link/b.jpg", b"out/b.jpg")
+    seen = dict(StatPaths(str(tmp_path), paths, {(out.st_dev, out.st_ino)}).run(nothing))
+    assert isinstance(seen.pop(b"a.jpg"), FileStat)
+    assert seen == {b"gone.jpg": None, b"link/b.jpg": "symlink", b"out/b.jpg": "output"}
+
+
+def test_one_bad_name_does_not_suspend_the_inbox(tmp_path: Path) -> None:
+    """A path that the file system refuses to look at is that path's fault, while the inbox can be listed."""
+    paths = (b"x" * 300 + b".jpg", b"gone.jpg")
+    seen = dict(StatPaths(str(tmp_path), paths, frozenset()).run(nothing))
+    assert seen == {paths[0]: "unreadable:ENAMETOOLONG", b"gone.jpg": None}
+
+
+def test_whose_fault_an_error_is(tmp_path: Path) -> None:
+    """While the inbox can be listed an error is the photo's; when it cannot, it is the inbox's."""
+    assert isinstance(place_or_photo(str(tmp_path), errno.EIO), PhotoError)
+    fault = place_or_photo(str(tmp_path / "away"), errno.EIO)
+    assert isinstance(fault, PlaceError)
+    assert (fault.role, fault.code) == ("inbox", errno.ENOENT)
+
+
+def test_a_sub_folder_that_cannot_be_swept_holds_up_nothing(tmp_path: Path) -> None:
+    """The output is opened and its own leftovers go, though another folder to sweep is none."""
+    output = tmp_path / "out"
+    output.mkdir()
+    (output / f"{PREFIX}run1aa.tmp").touch()
+    (output / "sub").touch()
+    delivery = Delivery(str(output), Stage(str(output), f"{PREFIX}run2", None, keep_mtime=True), None, None)
+    request = OpenOutput(delivery, (str(output / "sub"), str(output)), PREFIX, make=True)
+    assert isinstance(request.run(nothing), OutputFound)
+    assert sorted(os.listdir(output)) == ["sub"]
+
+
+@pytest.mark.parametrize("make", [True, False])
+def test_an_output_is_made_only_when_asked(tmp_path: Path, make: bool) -> None:
+    """An output that was there once and is gone is a fault, not a folder to be made."""
+    output = str(tmp_path / "out")
+    request = OpenOutput(Delivery(output, Stage(output, PREFIX, None, keep_mtime=True), None, None), (), PREFIX, make)
+    if make:
+        request.run(nothing)
+    else:
+        with pytest.raises(PlaceError) as caught:
+            request.run(nothing)
+        assert caught.value.code == errno.ENOENT
+    assert os.path.isdir(output) == make
