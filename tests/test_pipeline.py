@@ -414,7 +414,7 @@ def test_the_real_style_is_made_ready_and_draws(inbox: Path) -> None:
 
 def test_the_sizes_to_warm_are_those_that_the_network_sees() -> None:
     """Odd sizes are padded as photos are, huge ones are not drawn for nothing, and equal ones only once."""
-    assert pipeline._warm_sizes(((750, 1000), (751, 1001), (3000, 4000))) == [(752, 1008), (768, 1024)]
+    assert pipeline._warm_sizes(((750, 1000), (751, 1001), (3000, 4000))) == [(752, 1008), (800, 1056)]
 
 
 def test_a_worker_without_styles_is_refused() -> None:

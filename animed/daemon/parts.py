@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
     Post = Answer | Ended | tuple[str, Hint]
 
+HEADROOM: Final = 32  # pixels
 _FACTORY: Final = "animed.engine.pipeline:make"
 
 
@@ -182,8 +183,9 @@ def spec_of(config: Config, weights: tuple[WeightsFile, ...], the_plan: Plan) ->
         "threads": the_plan.threads,
         "precision": workers.precision,
         "device": workers.device,
-        # A square is the largest picture that comes: a worker has its full size from the start, and does not grow.
-        "sizes": tuple({(inbox.max_edge, inbox.max_edge) for inbox in config.inboxes}),
+        # A worker has its full size from the start: that of the largest picture that comes, which is a square, and a
+        # little more, so that pictures of other shapes, which cut its heap into pieces, still find room in it.
+        "sizes": tuple({(inbox.max_edge + HEADROOM, inbox.max_edge + HEADROOM) for inbox in config.inboxes}),
     }
     return WorkerSpec(
         _FACTORY,

@@ -53,7 +53,7 @@ NO_MEMORY: Final = (
     "not enough memory",
 )
 WARM_SIZES: Final = ((512, 512),)  # height, width, where the caller knows of none
-WARM_EDGE: Final = 1024  # pixels; to draw a larger picture for nothing costs more than it saves
+WARM_EDGE: Final = 1056  # pixels; to draw a larger picture for nothing costs more than it saves
 
 
 class StageWriter(Protocol):
