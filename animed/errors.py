@@ -7,7 +7,6 @@ Keep this module free of heavy imports: every room uses it, and the parent proce
     ├── LockedError                  exit 69   another instance holds the state folder
     ├── NotRunningError              exit 69   no service answers on the control socket
     ├── OutputError                  exit 73   the output cannot be made (`once` and `check` only)
-    ├── InboxError                   exit 75   the inbox is not there (`once` and `check` only)
     ├── StyleError                   exit 4    a style is missing, damaged, or not what its card says
     ├── WorkersError                 exit 4    workers cannot start, for a reason that will not go away
     ├── PhotoError                   a fault of one photo: recorded, never stops the others
@@ -70,12 +69,6 @@ class OutputError(AnimedError):
     """The output folder cannot be made or written."""
 
     exit_status = EXIT_CANNOT_CREATE
-
-
-class InboxError(AnimedError):
-    """The inbox is not there, or cannot be read."""
-
-    exit_status = EXIT_TEMPORARY
 
 
 class StyleError(AnimedError):

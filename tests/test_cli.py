@@ -149,7 +149,6 @@ def test_an_option_that_is_to_come_says_so(capsys: pytest.CaptureFixture[str]) -
         (errors.LockedError("x"), 69),
         (errors.NotRunningError("x"), 69),
         (errors.OutputError("x"), 73),
-        (errors.InboxError("x"), 75),
         (errors.StyleError("x"), 4),
         (errors.WorkersError("x"), 4),
     ],
