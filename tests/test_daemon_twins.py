@@ -10,7 +10,7 @@ from daemon_fakes import open_stages
 
 from animed.daemon.putting import StageCopy
 from animed.errors import PlaceError
-from animed.records import PlaceFault
+from animed.records import PhotoKey, PlaceFault, Sighting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,5 +126,24 @@ def test_a_twin_whose_lead_goes_back_into_line_draws(bench: Callable[..., Bench]
     assert [job.key.inbox for job in run.pool.jobs] == ["phone"]
     fault = run.world.break_output()
     run.event(run.pool.finish(run.pool.jobs[0], told_by_a_worker(fault)))
+    run.turn()
+    assert [job.key.inbox for job in run.pool.jobs] == ["camera"]
+
+
+def test_a_slow_inbox_does_not_keep_the_workers_from_another(bench: Callable[..., Bench]) -> None:
+    """Photos whose reading does not come back count as coming work for two seconds, and not for ever."""
+    run = bench(names=("phone", "camera"), workers=1, dedupe="path")
+    phone = run.threads["phone"]
+    for number in range(8):
+        stat = run.worlds["phone"].write(b"%d.jpg" % number, b"photo")
+        sighting = Sighting(PhotoKey("phone", b"%d.jpg" % number), stat, run.now)
+        run.parts.arrivals.settled(sighting, run.now)
+    phone.silence = 0.5
+    run.turn()
+    stat = run.worlds["camera"].write(b"a.jpg", b"photo")
+    run.parts.arrivals.settled(Sighting(PhotoKey("camera", b"a.jpg"), stat, run.now), run.now)
+    run.turn()
+    assert run.pool.jobs == []
+    phone.silence = 2.5
     run.turn()
     assert [job.key.inbox for job in run.pool.jobs] == ["camera"]

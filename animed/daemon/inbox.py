@@ -10,6 +10,7 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from animed.daemon.health import Health, ScanClock, Trouble
+from animed.daemon.iothread import SILENCE_S, SLOW_S
 from animed.daemon.looking import OpenRoot, RootFound, Scan, ScanEnded, StartWatch, StatPaths, StopWatch
 from animed.daemon.putting import OpenOutput, OutputFound
 from animed.daemon.settling import Settling, rule_of
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from animed.opening import Identity
     from animed.records import FileStat, Recipe
 
-SILENCE_S: Final = 30.0  # a file system that has not answered one call for so long hangs
 IDENTITY_S: Final = 30.0  # seconds between two looks at whether the root is still the same folder
 _QUIET_RULES: Final = ("builtin:", "hidden", "conflict-copy")
 
@@ -119,8 +119,8 @@ class Inbox:
     def next_deadline(self, now: float) -> float | None:
         """Return when `tick` is to be called next."""
         dues = [self.health.next_due()]
-        if 0 < (silent := self.thread.silent_for(now)) <= SILENCE_S:
-            dues.append(now + max(0.1, SILENCE_S - silent))
+        silent = self.thread.silent_for(now)
+        dues += [now + bound - silent + 0.01 for bound in (SLOW_S, SILENCE_S) if 0 < silent <= bound]
         if self.state != "unavailable" and self.opened:
             dues += [self.settling.next_due(), self.scans.next_due(), self.watching.next_check()]
             dues.append(self._identity_at if self.watching.live else None)

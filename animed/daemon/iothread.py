@@ -10,12 +10,15 @@ import queue
 import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from animed.errors import AnimedError, PlaceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+SLOW_S: Final = 2.0  # after so much silence nobody counts on this inbox to bring the next photo
+SILENCE_S: Final = 30.0  # a file system that has not answered one call for so long hangs
 
 
 class Request(Protocol):

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from animed.daemon.active import Active, BatchTally, Phase
+from animed.daemon.iothread import SLOW_S
 from animed.daemon.looking import VANISHED, Digest, Digested
 from animed.daemon.recipes import early_name, task_of
 from animed.errors import AnimedError, PhotoError, PlaceError
@@ -51,7 +52,7 @@ class Photos:
             self._return_held(now)
         if self._desk.journal.blocked or self._desk.draining:
             return
-        while self._wants_more() and (batch := self._backlog.take(now)) is not None:
+        while self._wants_more(now) and (batch := self._backlog.take(now)) is not None:
             self._open(batch, now)
         self._send(now)
 
@@ -69,9 +70,9 @@ class Photos:
                 if (active := self._desk.actives.get(job.key)) is not None:
                     self._share_or_draw(active)
 
-    def _wants_more(self) -> bool:
-        # What a share that hangs does not give back must not keep the workers from the other inboxes.
-        reading = sum(self._desk.inbox_of(key).state != "unavailable" for key in self._reading)
+    def _wants_more(self, now: float) -> bool:
+        # What a share that is slow or hangs does not give back must not keep the workers from the other inboxes.
+        reading = sum(self._desk.inbox_of(key).thread.silent_for(now) <= SLOW_S for key in self._reading)
         return self._pool.free > len(self._ready) + len(self._suspects) + reading
 
     def _open(self, batch: Batch, now: float) -> None:
