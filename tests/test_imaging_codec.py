@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from animed.imaging.sniff import Kind
     from animed.records import OutputFormat
 
-PHOTOS = Path("/work/shared/photos")
+PHOTOS = Path(__file__).parents[2] / "shared" / "photos"  # awkward files that may not ship, where somebody has them
 FORMATS = ["jpeg", "png", "webp", "tiff", "bmp", "gif", "avif"]
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from animed.records import Upsampling
 
 CEL = Path(__file__).parent.parent / "weights" / "cel.safetensors"
-HAYAO = Path("/work/shared/weights/animeganv2_hayao.safetensors")
+HAYAO = Path(__file__).parents[2] / "shared" / "weights" / "animeganv2_hayao.safetensors"  # may not ship
 
 # What cel draws on the synthetic picture of 96 x 128, averaged over a grid of 4 x 4 cells, on the [-1, 1] scale.
 RED = "-0.869 -0.799 -0.707 -0.694 -0.494 -0.231 -0.224 -0.161 0.086 0.469 0.412 0.388 0.77 0.869 0.889 0.845"
