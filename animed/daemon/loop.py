@@ -266,7 +266,7 @@ class Daemon:
             case events.WorkerOutput():
                 log.info("worker.output", worker=event.pid, stream=event.stream, line=event.line)
             case events.WorkerStarted():
-                log.info("worker.started", worker=event.pid, precision=event.precision, boot_s=event.boot_s)
+                log.info("worker.started", worker=event.pid, precision=event.precision, boot_s=round(event.boot_s, 2))
             case events.WorkerDied():
                 log.warning("worker.died", worker=event.pid, cause=event.cause, detail=event.hint)
             case events.WorkerTimeout():
