@@ -252,8 +252,9 @@ class Bench:
 
     def is_clean(self) -> bool:
         """Say whether nothing is on its way and nothing was left behind."""
-        twins = self.parts.photos._twins
-        return not (self.desk.actives or self.desk.batches or twins._contents or twins._leaders or self.pool.jobs)
+        twins = self.parts.photos._twins.values()
+        waiting = any(each._contents or each._leaders for each in twins)
+        return not (self.desk.actives or self.desk.batches or waiting or self.pool.jobs)
 
     def crash(self) -> None:
         """End as kill -9 would: descriptors are gone, the ledger is what was committed."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from animed.daemon.looking import Digest
+from animed.engine import events
 from animed.engine.events import PhotosReturned, WorkersCannotStart
 from animed.errors import PhotoError, WorkersError
 from animed.opening import NotRegularError
-from animed.records import PhotoKey, Sighting
+from animed.records import FileStat, PhotoKey, Sighting
+from animed.schedule.identity import Known, decide
 from animed.schedule.store import LedgerError
 
 if TYPE_CHECKING:
@@ -261,3 +264,36 @@ def test_a_damaged_ledger_ends_the_service(bench: Callable[..., Bench]) -> None:
     run.store.damaged = True
     with pytest.raises(LedgerError, match="damaged"):
         run.turn()
+
+
+def test_a_failed_photo_that_could_not_be_moved_is_not_tried_for_ever(bench: Callable[..., Bench]) -> None:
+    """Hiding a photo and putting it back changes its ctime: that is no new version, while it is owed and after."""
+    run = bench(failed="move", attempts=1)
+    run.sight()
+    run.fail("not_an_image")
+    run.run(1)
+    row = run.row()
+    assert row is not None
+    moved = FileStat(row.size, row.mtime_ns, row.ctime_ns + 1, 1, 1, 0o100644)
+    owed = replace(row, original_pending="{}")
+    assert isinstance(decide(owed, moved), Known)
+    run.parts.originals._cross_off(run.key(), moved)
+    again = run.row()
+    assert again is not None
+    assert isinstance(decide(again, moved), Known)
+
+
+def test_a_single_pass_survives_workers_that_die_at_work(bench: Callable[..., Bench]) -> None:
+    """Deaths of workers that had started do not add up to workers that cannot start."""
+    run = bench(once=True, workers=1)
+    for _ in range(5):
+        run.pool.ready = False
+        run.event(events.WorkerDied(1, "SIGKILL", (), ""))
+        run.pool.ready = True
+        run.event(events.WorkerStarted(2, "bfloat16", 0.1))
+    run.pool.ready = False
+    gone = events.WorkerDied(0, "start:EAGAIN", (), "")
+    run.event(gone)
+    run.event(gone)
+    with pytest.raises(WorkersError):
+        run.event(gone)

@@ -62,7 +62,7 @@ def test_a_processor_quota_counts_whole_cores(quota: float, count: int) -> None:
 
 def test_memory_limits_the_workers_and_the_rest_gets_their_threads() -> None:
     """Where memory has room for two workers only, these two use all cores, and the plan says why."""
-    plan = plans.make(Wishes(), Machine(4, None, 5 * GIB, bf16=False))
+    plan = plans.make(Wishes(), Machine(4, None, 6 * GIB, bf16=False))
     assert (plan.count, plan.threads) == (2, 2)
     assert "memory" in " ".join(plan.reasons)
 

@@ -68,9 +68,10 @@ def run(context: typer.Context, config: ConfigOption = None) -> None:
 @app.command()
 def once(
     context: typer.Context,
-    paths: Annotated[list[Path] | None, typer.Argument(metavar="PATH", show_default=False)] = None,
+    paths: Annotated[list[Path] | None, typer.Argument(metavar="PATH", show_default=False, readable=False)] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", metavar="DIR", show_default=False, help="Where the pictures of PATHs go.")
+        Path | None,
+        typer.Option("-o", metavar="DIR", show_default=False, readable=False, help="Where the pictures of PATHs go."),
     ] = None,
     style: Annotated[
         str | None, typer.Option("--style", metavar="NAME", show_default=False, help="The style to draw with.")
@@ -98,7 +99,10 @@ def check(
     explain: Annotated[
         Path | None,
         typer.Option(
-            metavar="PATH", show_default=False, help="Say why this file is or is not taken, and where it stands."
+            metavar="PATH",
+            show_default=False,
+            readable=False,
+            help="Say why this file is or is not taken, and where it stands.",
         ),
     ] = None,
     config: ConfigOption = None,
@@ -151,7 +155,7 @@ def failed(context: typer.Context, as_json: JsonOption = False, config: ConfigOp
 @app.command()
 def retry(
     context: typer.Context,
-    paths: Annotated[list[Path] | None, typer.Argument(metavar="PATH", show_default=False)] = None,
+    paths: Annotated[list[Path] | None, typer.Argument(metavar="PATH", show_default=False, readable=False)] = None,
     every: Annotated[bool, typer.Option("--all", help="Every photo that failed.")] = False,
     outdated: Annotated[bool, typer.Option("--outdated", help="Every picture that another recipe made.")] = False,
     config: ConfigOption = None,

@@ -16,7 +16,7 @@ from animed.commands.progress import Bar
 from animed.daemon.bypath import errands_of, make_output, pictures_of, settings_of, styles_dir_of
 from animed.daemon.errands import Drawn, Errand, Errands
 from animed.daemon.parts import styles_of
-from animed.errors import EXIT_OK, EXIT_SOME_FAILED, OutputError, PlaceError
+from animed.errors import EXIT_CANNOT_CREATE, EXIT_OK, EXIT_SOME_FAILED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,12 +48,11 @@ def _draw(work: Errands, errands: Sequence[Errand]) -> int:
             outcomes.append(drawn)
             _tell(drawn)
 
-        try:
-            work.run(errands, ended, lambda: bar.show(len(outcomes), len(errands)))
-        except PlaceError as error:
-            raise OutputError("a picture cannot be written", remedy=error.detail, path=error.path) from error
+        work.run(errands, ended, lambda: bar.show(len(outcomes), len(errands)))
     failed = sum(drawn.picture is None for drawn in outcomes)
     note(f"{len(outcomes) - failed} done, {failed} failed in {duration(time.monotonic() - began)}")
+    if any(drawn.place == "output" for drawn in outcomes):
+        return EXIT_CANNOT_CREATE
     return EXIT_SOME_FAILED if failed else EXIT_OK
 
 

@@ -130,12 +130,12 @@ class Arrivals:
     def _wait_or_admit(self, job: Job, next_try: float, now: float) -> None:
         """Let a back-off that a restart cut short run to its end; a new file under the name starts afresh."""
         waiting = self._backlog.retries.discard(job.key)
-        left = next_try - self._desk.wall()
-        policy = self._desk.policies[job.key.inbox]
+        # Bounded, because the wall clock may have been set back.
+        left = min(next_try - self._desk.wall(), self._desk.policies[job.key.inbox].backoff.max_delay)
         if waiting is not None and waiting.stat.same_file(job.stat) and left > 0:
             self._backlog.retries.add(waiting, now + left)
         elif left > 0:
-            self._backlog.retries.add(job, now + min(left, policy.backoff.max_delay))
+            self._backlog.retries.add(job, now + left)
         else:
             self._admit(job, now)
 

@@ -53,6 +53,7 @@ class Drawn:
     output: bytes = b""
     reason: str = ""
     detail: str = ""
+    place: str = ""  # the role of the folder that failed; the photos of other folders are drawn all the same
 
 
 class Errands:
@@ -75,7 +76,7 @@ class Errands:
         return cls(pool, lambda inbox: recipe_of(inbox, style), secrets.token_hex(4))
 
     def run(self, errands: Iterable[Errand], ended: Callable[[Drawn], None], wait: Callable[[], None]) -> None:
-        """Draw all; `ended` takes each outcome, `wait` is called on every turn. Raises WorkersError, PlaceError."""
+        """Draw all; `ended` takes each outcome, `wait` is called on every turn. Raises WorkersError."""
         for errand in errands:
             self._admit(errand, ended)
         try:
@@ -146,7 +147,7 @@ class Errands:
         elif isinstance(outcome, Skip):
             drawn = Drawn(errand, reason="skipped", detail=outcome.cause)
         elif isinstance(outcome, PlaceFault):
-            raise PlaceError(outcome.role, outcome.code, outcome.path, outcome.detail)
+            drawn = Drawn(errand, reason=Reason.OUTPUT_DENIED, detail=outcome.detail, place=outcome.role)
         else:
             verdict = decide(outcome.reason, _ATTEMPTS, attempt=1, crashes=job.crashes, alone=job.alone)
             if not isinstance(verdict, GiveUp):
@@ -167,6 +168,8 @@ class Errands:
                     return Drawn(errand, picture, os.path.join(os.fsencode(output), name))
         except PhotoError as error:
             return Drawn(errand, reason=error.reason, detail=error.detail)
+        except PlaceError as error:
+            return Drawn(errand, reason=Reason.OUTPUT_DENIED, detail=error.detail, place=error.role)
         finally:
             discard(picture.staged, fd, stage=stage)
         raise AssertionError("candidates never end")

@@ -13,10 +13,10 @@ from animed.daemon.health import Health, ScanClock, Trouble
 from animed.daemon.iothread import SILENCE_S, SLOW_S
 from animed.daemon.looking import OpenRoot, RootFound, Scan, ScanEnded, StartWatch, StatPaths, StopWatch
 from animed.daemon.putting import OpenOutput, OutputFound
-from animed.daemon.settling import Settling, rule_of
+from animed.daemon.settling import Settling, sort_out
 from animed.daemon.watching import Watching
 from animed.errors import AnimedError, PlaceError, PlaceRole
-from animed.intake.scan import Found, Scanner
+from animed.intake.scan import Scanner
 from animed.intake.watch import WatchLimitError
 from animed.records import PhotoKey, PlaceFault
 
@@ -78,8 +78,7 @@ class Inbox:
         self._temp_prefix = temp_prefix
         self._outputs = outputs  # of all inboxes: never taken as input, by whatever path they are reached
         self._identity: tuple[int, int] | None = None
-        self._identity_at = 0.0
-        self._opening = False
+        self._identity_at, self._opening = 0.0, False
         self.scanned = False  # a scan of the whole inbox has ended
         self._impatient = impatient
 
@@ -195,10 +194,8 @@ class Inbox:
             case StatPaths() as request:
                 self._fault(answer.result, now)
                 self.settling.answered(request, answer.result, sink, now)
-            case StopWatch():
-                pass
-            case _:
-                return False
+            case other:
+                return isinstance(other, StopWatch)
         return True
 
     def _fault(self, result: object, now: float) -> bool:
@@ -266,19 +263,22 @@ class Inbox:
             sink.up(self, now)
 
     def _scan_answered(self, request: Scan, result: object, sink: Sink, now: float) -> None:
-        if isinstance(result, ScanEnded):
-            if not request.below:
-                self.scans.end(result.cpu_s, now)
-                self.scanned = True
-                sink.scanned(self, now)
-        elif self._fault(result, now):
-            if not request.below:
-                self.scans.end(0.0, now)
-        elif isinstance(result, tuple):
-            for entry in result:
-                if not isinstance(entry, Found):
-                    sink.ignored(PhotoKey(self.name, entry.path), rule_of(entry))
-            sink.found(self, [entry for entry in result if isinstance(entry, Found)], now)
+        if isinstance(result, tuple):
+            sink.found(self, sort_out(self.name, result, sink), now)
+        elif request.below:
+            self._fault(result, now)
+        elif self._fault(result, now) or not isinstance(result, ScanEnded):
+            self.scans.end(0.0, now)
+        else:
+            self._scan_ended(result, sink, now)
+
+    def _scan_ended(self, ended: ScanEnded, sink: Sink, now: float) -> None:
+        self.scans.end(ended.cpu_s, now)
+        self.scanned = True
+        if ended.identity in {None, self._identity}:
+            sink.scanned(self, now)
+        else:  # Another folder, or the bare place of a mount: what it does not hold is not gone.
+            self._open_root()
 
     def _open_root(self) -> None:
         if not self._opening:

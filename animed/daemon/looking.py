@@ -89,6 +89,7 @@ class ScanEnded:
     """A scan is over. `cpu_s` is what it cost."""
 
     cpu_s: float
+    identity: Identity | None = None  # of the root that was scanned
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ class Scan:
         entries = self.scanner.scan(self.below)
         while part := tuple(itertools.islice(entries, _SLICE)):
             yield part
-        yield ScanEnded(time.thread_time() - began)
+        yield ScanEnded(time.thread_time() - began, root_identity(self.scanner.root))
 
 
 Look = FileStat | str | None  # a stat, the rule that leaves a path out, or None for what is gone

@@ -47,7 +47,7 @@ class Daemon:
         self.started_at = clock()
         self._state: State = "starting"
         self._told_ready = False
-        self._boots = 0  # workers that died while none was ready
+        self._boots = 0  # workers that died in a row while none was ready
         self._stop_by: signal.Signals | None = None
         self._deadline: float | None = None
         self._watchdog_at = 0.0
@@ -104,14 +104,15 @@ class Daemon:
 
     def _next_deadline(self, now: float) -> float | None:
         parts = self._parts
-        dues = [parts.pool.next_deadline(now), parts.backlog.next_due(), parts.desk.journal.next_due(), self._deadline]
+        dues = [parts.pool.next_deadline(now), parts.desk.journal.next_due(), self._deadline]
         if not parts.desk.draining:
+            dues.append(parts.backlog.next_due())
             dues += [inbox.next_deadline(now) for inbox in parts.desk.inboxes.values()]
         if parts.control is not None:
             dues.append(parts.control.next_deadline())
         if parts.notifier.watchdog_interval() is not None:
             dues.append(self._watchdog_at)
-        if not self._told_ready:
+        if not self._told_ready and now < self.started_at + READY_S:
             dues.append(self.started_at + READY_S)
         return min((due for due in dues if due is not None), default=None)
 
@@ -249,15 +250,17 @@ class Daemon:
                 parts.photos.finished(event, now)
             case events.PhotosReturned():
                 parts.photos.returned(event.jobs, now)
-            case events.WorkerDied() if self._once and not parts.pool.ready and self._boots >= MOST_BOOTS:
-                raise WorkersError(f"workers die while they start: {event.cause}", remedy="see the log")
             case events.WorkersCannotStart():
                 raise WorkersError(event.title, remedy=event.remedy)
             case _:
                 self._tell_worker(event)
-        if isinstance(event, events.WorkerDied):
-            self._boots += not parts.pool.ready
+        if isinstance(event, events.WorkerStarted):
+            self._boots = 0
+        elif isinstance(event, events.WorkerDied):
             parts.faults.died(event, now)
+            self._boots += not parts.pool.ready
+            if self._once and self._boots >= MOST_BOOTS:
+                raise WorkersError(f"workers die while they start: {event.cause}", remedy="see the log")
 
     def _tell_worker(self, event: PoolEvent) -> None:
         """Log what happened to a worker."""

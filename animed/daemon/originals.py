@@ -83,6 +83,13 @@ class Originals:
         owed = Owed.of(row.original_pending or "")
         inbox.ask(PutAway(row.key, inbox.root, owed, private_name(self._instance, row.key.path)))
 
+    def _cross_off(self, key: PhotoKey, stat: FileStat | None) -> None:
+        """Record that nothing is owed any more, and the times of an original that was hidden and put back."""
+        self._desk.ledger.original_done(key)
+        row = self._desk.ledger.get(key)
+        if row is not None and stat is not None and row.same_stat(stat):
+            self._desk.ledger.touch(key, stat)
+
     def put_away_ended(self, request: PutAway, result: Disposed | Quarantined | Kept | AnimedError, now: float) -> None:
         """Cross off what was done, or what cannot be; a place that fails is asked again when it is well."""
         inbox, role = self._desk.inbox_of(request.key), request.owed.role
@@ -93,7 +100,7 @@ class Originals:
         if isinstance(result, Kept | AnimedError):
             why = result.why if isinstance(result, Kept) else str(result)
             self._desk.reporter.original_kept(request.key, why)
-        write = partial(self._desk.ledger.original_done, request.key)
+        write = partial(self._cross_off, request.key, result.stat if isinstance(result, Kept) else None)
 
         def then() -> None:
             self._busy.discard(request.key)

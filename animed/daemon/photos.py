@@ -40,7 +40,7 @@ class Photos:
         self._ready: deque[Active] = deque()
         self._suspects: deque[Active] = deque()  # each is drawn alone in its worker
         self._reading: set[PhotoKey] = set()  # asked of the I/O threads
-        self._twins = Twins()
+        self._twins = {name: Twins() for name in desk.inboxes}
 
     # Whose turn it is.
 
@@ -66,7 +66,8 @@ class Photos:
     def _free_twins(self) -> None:
         """Decide anew about the photos that waited for an equal one which has ended."""
         while self._desk.left:
-            for job in self._twins.leave(self._desk.left.popleft()):
+            key = self._desk.left.popleft()
+            for job in self._twins[key.inbox].leave(key):
                 if (active := self._desk.actives.get(job.key)) is not None:
                     self._share_or_draw(active)
 
@@ -158,13 +159,17 @@ class Photos:
         """Let equal content under an equal recipe share a picture; else queue the photo for a worker."""
         job = active.job
         if self._desk.inbox_of(job.key).config.dedupe == "content":
-            if not self._twins.join(job):
+            if not self._twins[job.key.inbox].join(job):
                 active.phase = Phase.WAITING
                 return
             found = self._desk.ledger.find_picture(job.sha256, job.recipe.digest)
-            if found is not None and found.key != job.key and self._placing.share(active, found):
+            if found is not None and self._may_share(found.key, job.key) and self._placing.share(active, found):
                 return
         self.draw(active)
+
+    def _may_share(self, one: PhotoKey, other: PhotoKey) -> bool:
+        """Say whether a photo may copy from another one: a share that hangs must not reach other inboxes."""
+        return one != other and one.inbox == other.inbox
 
     def draw(self, active: Active) -> None:
         """Queue a photo for a worker."""

@@ -6,18 +6,20 @@ Every request may raise PlaceError or PhotoError besides; the thread hands those
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from animed.delivery import publish, staging
+from animed.delivery.originals import Kept
 from animed.errors import PhotoError, PlaceError
 from animed.opening import NotRegularError, lstat_beneath
+from animed.records import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from animed.daemon.owed import Owed
-    from animed.delivery.originals import Disposed, Kept
+    from animed.delivery.originals import Disposed
     from animed.delivery.quarantine import Quarantined
     from animed.opening import Identity
     from animed.records import FileStat, PhotoKey, Stage, Staged
@@ -86,8 +88,17 @@ class Place:
     overwrite: bool
 
     def run(self, beat: Callable[[], None]) -> publish.Placed | publish.Taken:
-        """Place it."""
+        """Place it. A sub-folder that fails while the output itself takes writes is the photo's bad luck alone."""
         beat()
+        try:
+            return self._place()
+        except PlaceError as error:
+            if b"/" not in self.target:
+                raise
+            staging.probe(self.delivery.stage)
+            raise PhotoError(Reason.OUTPUT_DENIED, error.detail) from error
+
+    def _place(self) -> publish.Placed | publish.Taken:
         to = self.delivery
         return publish.place(
             self.staged, self.fd, stage=to.stage, output=to.output, target=self.target,
@@ -173,4 +184,10 @@ class PutAway:
     def run(self, beat: Callable[[], None]) -> Disposed | Quarantined | Kept:
         """Do it, or go on where a crash stopped it."""
         beat()
-        return self.owed.pay(self.root, self.key.path, self.private)
+        result = self.owed.pay(self.root, self.key.path, self.private)
+        if not isinstance(result, Kept):
+            return result
+        try:
+            return replace(result, stat=lstat_beneath(self.root, self.key.path))
+        except (NotRegularError, PlaceError, OSError):
+            return result

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from animed.daemon.looking import StatPaths
 from animed.errors import AnimedError
-from animed.intake.scan import Ignored, Unreadable
+from animed.intake.scan import Found, Ignored, Unreadable
 from animed.intake.settle import Empty, NotRegular, Settled, Settler, Unsettled, Vanished, Waiting
 from animed.records import PhotoKey, Sighting
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from animed.daemon.looking import Look
     from animed.daemon.sink import Sink
     from animed.intake.rules import Rules
+    from animed.intake.scan import Entry
     from animed.intake.settle import Verdict
     from animed.opening import Identity
     from animed.records import FileStat
@@ -76,8 +77,8 @@ class Settling:
 
     def _observe(self, path: bytes, seen: Look, sink: Sink, now: float) -> None:
         if isinstance(seen, str):
-            self._settler.discard(path)
-            if seen != "directory":
+            # As gone as a photo; unless a hint has overtaken this answer: then it is looked at again.
+            if self._settler.observe(path, None, now) is not None and seen != "directory":
                 sink.ignored(PhotoKey(self._inbox, path), seen)
         else:
             self._tell(self._settler.observe(path, seen, now), sink, now)
@@ -99,6 +100,14 @@ class Settling:
                 sink.vanished(key, now, seen=seen)
             case Waiting() | Unsettled():
                 sink.waiting(key)
+
+
+def sort_out(inbox: str, entries: tuple[Entry, ...], sink: Sink) -> list[Found]:
+    """Return the files among a scan's entries, and tell of what is left out."""
+    for entry in entries:
+        if not isinstance(entry, Found):
+            sink.ignored(PhotoKey(inbox, entry.path), rule_of(entry))
+    return [entry for entry in entries if isinstance(entry, Found)]
 
 
 def rule_of(entry: Ignored | Unreadable) -> str:

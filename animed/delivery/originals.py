@@ -49,6 +49,7 @@ class Kept:
 
     why: str
     at: bytes | None = None  # path below the inbox, when a new file took its name meanwhile and it got another
+    stat: FileStat | None = None  # of the original afterwards: hiding it and putting it back changes its ctime
 
 
 def private_name(instance: str, path: bytes) -> bytes:

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _PROBE: Final = b"animed" * 683  # a little more than one block of 4096 bytes
-_GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES})
 # FICLONE: no such call here, another file system, not aligned, files of unlike kinds.
 _CANNOT_CLONE: Final = frozenset({errno.EOPNOTSUPP, errno.ENOTTY, errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EPERM})
 _CANNOT_LINK: Final = frozenset(
@@ -125,6 +124,8 @@ class _Copying:
             if not self._clone(temp):
                 if link and (linked := self._link()):
                     return linked, None
+                # Read as a whole first: what the picture's own disk does is not to be blamed on this output.
+                self._verify(self._read(self._reading))
                 self._verify(copy_content(self._system, self._reading, temp.descriptor))
             staged = self._finish(temp)
         finally:
@@ -163,13 +164,21 @@ class _Copying:
             return None
         staged = None
         try:
-            self._verify(hash_content(self._system, self._reading))
+            self._verify(self._read(self._reading))
             self._system.fsync(self._reading)
             staged = self._staged(self._reading, spare)
         finally:
             if staged is None:
                 remove(self._system, spare)
         return staged
+
+    def _read(self, descriptor: int) -> tuple[int, str]:
+        try:
+            found = hash_content(self._system, descriptor)
+            os.lseek(descriptor, 0, os.SEEK_SET)
+        except OSError as error:
+            raise SourceGone("the finished picture cannot be read") from error
+        return found
 
     def _verify(self, found: tuple[int, str]) -> None:
         if found != (self._expected.size, self._expected.sha256):
@@ -193,14 +202,12 @@ def _open_source(system: System, source: bytes, expected: Staged, at: Place) -> 
         try:
             reading = system.open(Entry(None, source), flags)
         except OSError as error:
-            if error.errno not in _GONE:
-                raise
-            raise SourceGone("the finished picture is gone", path=printable(source)) from error
+            raise SourceGone("the finished picture cannot be read", path=printable(source)) from error
         try:
             found = system.fstat(reading)
-        except OSError:
+        except OSError as error:
             shut(system, reading)
-            raise
+            raise SourceGone("the finished picture cannot be read", path=printable(source)) from error
     if bits.S_ISREG(found.st_mode) and found.st_size == expected.size:
         return reading
     shut(system, reading)

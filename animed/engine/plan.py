@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 MIB: Final = 1 << 20
 GIB: Final = 1 << 30
-IMPORT: Final = 300 * MIB  # what a worker holds before its first photo: the network's libraries and the weights
-PEAK: Final = {"bfloat16": 630 * MIB, "float32": 1120 * MIB}  # measured peak of the network at PEAK_PIXELS
+IMPORT: Final = 400 * MIB  # what a worker holds before its first photo: the network's libraries and the weights
+PEAK: Final = {"bfloat16": 750 * MIB, "float32": 1340 * MIB}  # measured peak of the network at PEAK_PIXELS
 PEAK_PIXELS: Final = 1024 * 768
 SHARE: Final = 0.8  # of the available memory; the rest is for decoding, the parent and the machine
 

@@ -88,7 +88,7 @@ class Scanner:
         outputs: AbstractSet[Identity] = frozenset(),
         scandir: Callable[[int], AbstractContextManager[Iterable[ListedEntry]]] = os.scandir,
     ) -> None:
-        self._root = root
+        self.root = root
         self._rules = rules
         self._require_marker = require_marker
         self._outputs = outputs
@@ -100,10 +100,10 @@ class Scanner:
         Nothing is opened before the first entry is asked for; closing the iterator lets go of the inbox. What goes
         away meanwhile is skipped. Raises PlaceError when the inbox itself cannot be read.
         """
-        root = open_root(self._root)
+        root = open_root(self.root)
         try:
             if self._require_marker:
-                _demand_marker(self._root, root)
+                _demand_marker(self.root, root)
             if self._rules.judge(below, is_dir=True) is None:
                 yield from self._walk(root, below)
         finally:
@@ -170,7 +170,7 @@ class Scanner:
                 code = again.errno or errno.EIO
             else:
                 return
-        raise PlaceError("inbox", code, self._root, f"the inbox cannot be read: {os.strerror(code)}") from error
+        raise PlaceError("inbox", code, self.root, f"the inbox cannot be read: {os.strerror(code)}") from error
 
 
 def root_identity(root: str, *, require_marker: bool = False) -> tuple[int, int]:

@@ -110,6 +110,9 @@ class Watch:
             if code in LIMITS:
                 raise WatchLimitError(code, self._root, inotify_limits()) from error
             raise PlaceError("inbox", code, self._root, f"the inbox cannot be watched: {os.strerror(code)}") from error
+        except RuntimeError as error:  # The system has no room for the threads.
+            self.stop()
+            raise WatchLimitError(errno.EMFILE, self._root, inotify_limits()) from error
 
     def stop(self) -> None:
         """Stop watching, and wait until the threads have ended. Safe to call twice, and after a failed start."""

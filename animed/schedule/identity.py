@@ -57,8 +57,10 @@ def decide(row: Row | None, stat: FileStat) -> Identity:
     if row.again:
         return New()
     if row.status == "failed":
-        # A change of rights may be all that it needs, and that shows in ctime alone.
-        return Known() if row.same_stat(stat) and row.ctime_ns == stat.ctime_ns else New()
+        # A change of rights may be all that it needs, and that shows in ctime alone. While it is being put where failed
+        # photos go its ctime changes by our own hand.
+        unchanged = row.same_stat(stat) and (row.ctime_ns == stat.ctime_ns or row.original_pending is not None)
+        return Known() if unchanged else New()
     if row.status == "retry":
         return New(row.attempts, row.crashes, row.next_try) if row.same_stat(stat) else New()
     return _with_outcome(row, stat)
