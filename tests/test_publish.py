@@ -288,10 +288,13 @@ def test_a_stage_that_is_gone_or_another_is_drawn_anew(output: Path) -> None:
     """A vanished or exchanged stage is never placed."""
     staged, _ = stage_picture(output, PICTURE, named=True)
     temp = output / str(staged.name)
+    # Made before the stage goes: a new file may otherwise get the number of the one that went.
+    another = output / "another"
+    another.write_bytes(b"x" * len(PICTURE))
     temp.unlink()
     with pytest.raises(SourceGone):
         put(output, staged, None, system=FakeSystem())
-    temp.write_bytes(b"x" * len(PICTURE))
+    another.rename(temp)
     with pytest.raises(SourceGone):
         put(output, staged, None, system=FakeSystem())
     end(output, staged, None, FakeSystem())
