@@ -39,6 +39,11 @@ class Reason:
     ENCODE: Final = "encode"
 
 
+# Between a worker or an I/O thread and the main loop only: a photo that was gone when it was opened. It becomes
+# `file.vanished`, never an outcome.
+VANISHED: Final = "vanished"
+
+
 class PhotoKey(NamedTuple):
     """What names a photo for ever: its inbox and its path below the inbox's root."""
 

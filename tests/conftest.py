@@ -8,9 +8,24 @@ import pytest
 from daemon_bench import Bench
 from daemon_fakes import open_stages
 
+from animed.schedule.ledger import Ledger
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """Return where a ledger is to be, in a folder that is not there yet."""
+    return str(tmp_path / "state" / "ledger.db")
+
+
+@pytest.fixture
+def ledger(path: str) -> Iterator[Ledger]:
+    """Open an empty ledger."""
+    with Ledger.open(path) as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from daemon_fakes import copy_of, sha_of, staged_fd, stat_of
 
 from animed.daemon.looking import (
-    VANISHED,
     Digest,
     Digested,
     OpenRoot,
@@ -28,7 +27,7 @@ from animed.delivery.publish import Placed, Taken
 from animed.delivery.quarantine import Quarantined
 from animed.errors import AnimedError, PhotoError, PlaceError
 from animed.intake.scan import Found
-from animed.records import Reason
+from animed.records import VANISHED, Reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 import pytest
 from ledger_steps import KEY, OTHER, OUT, STAGED, STAT, fail, finish, publish, retrying, status
@@ -11,21 +10,6 @@ from ledger_steps import KEY, OTHER, OUT, STAGED, STAT, fail, finish, publish, r
 from animed.records import FileStat, PhotoKey, Staged
 from animed.schedule.identity import Known, New, decide
 from animed.schedule.ledger import Ledger, OutputTakenError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> str:
-    return str(tmp_path / "state" / "ledger.db")
-
-
-@pytest.fixture
-def ledger(path: str) -> Iterator[Ledger]:
-    with Ledger.open(path) as opened:
-        yield opened
 
 
 def test_two_commits_make_one_outcome(ledger: Ledger, path: str) -> None:

@@ -2,28 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import pytest
 from ledger_steps import KEY, OTHER, OUT, STAGED, fail, finish, publish, retrying, status
 
 from animed.records import PhotoKey
 from animed.schedule.ledger import Ledger
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> str:
-    return str(tmp_path / "state" / "ledger.db")
-
-
-@pytest.fixture
-def ledger(path: str) -> Iterator[Ledger]:
-    with Ledger.open(path) as opened:
-        yield opened
 
 
 def test_a_picture_is_shared_by_content_and_recipe(ledger: Ledger) -> None:

@@ -20,19 +20,7 @@ from animed.schedule.ledger import Ledger
 from animed.schedule.store import LedgerError, MissingLedgerError, UnusableLedgerError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> str:
-    return str(tmp_path / "state" / "ledger.db")
-
-
-@pytest.fixture
-def ledger(path: str) -> Iterator[Ledger]:
-    with Ledger.open(path) as opened:
-        yield opened
 
 
 def test_a_commit_is_durable_by_its_settings(ledger: Ledger) -> None:

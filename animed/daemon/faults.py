@@ -6,8 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from animed.daemon.active import Active, Phase
-from animed.daemon.looking import VANISHED
-from animed.records import Failure, Reason
+from animed.records import VANISHED, Failure, Reason
 from animed.schedule.retry import GiveUp, Retry, decide
 
 if TYPE_CHECKING:

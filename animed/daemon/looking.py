@@ -18,7 +18,7 @@ from animed.errors import PhotoError, PlaceError
 from animed.intake.filesystem import fs_type, wants_polling
 from animed.intake.scan import Entry, root_identity
 from animed.opening import Identity, NotRegularError, leads_to, lstat_beneath, open_beneath
-from animed.records import FileStat, Reason
+from animed.records import VANISHED, FileStat, Reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from animed.intake.watch import Watch
     from animed.records import Job
 
-VANISHED: Final = "vanished"  # the internal reason of a photo that was gone when it was opened; never an outcome
 _CHUNK: Final = 1 << 20  # bytes read at a time, with a sign of life after each
 _SLICE: Final = 500  # entries of a scan that are handed over at a time
 _GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR})

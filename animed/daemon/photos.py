@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from animed.daemon.active import Active, BatchTally, Phase
 from animed.daemon.iothread import SLOW_S
-from animed.daemon.looking import VANISHED, Digest, Digested
+from animed.daemon.looking import Digest, Digested
 from animed.daemon.recipes import early_name, task_of
 from animed.errors import AnimedError, PhotoError, PlaceError
 from animed.opening import NotRegularError
-from animed.records import Failure, Picture, PlaceFault, Reason, Skip
+from animed.records import VANISHED, Failure, Picture, PlaceFault, Reason, Skip
 from animed.schedule.identity import SameContent, after_content
 from animed.schedule.twins import Twins
 

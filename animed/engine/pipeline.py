@@ -19,7 +19,7 @@ from animed.engine import staging
 from animed.errors import PhotoError, PlaceError, StyleError
 from animed.imaging import codec, geometry, metadata, sniff, tensors
 from animed.opening import NotRegularError, open_beneath
-from animed.records import FileStat, Picture, Reason, Skip, Stage, Staged, Task, WeightsFile, printable
+from animed.records import VANISHED, FileStat, Picture, Reason, Skip, Stage, Staged, Task, WeightsFile, printable
 from animed.style import runtime, weights
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 Opener = Callable[[str, bytes], int]
 Reader = Callable[[int, int], bytes]
 
-VANISHED: Final = "vanished"  # inside animed only: the parent makes `file.vanished` of it, not a failure
 CHUNK: Final = 8 * 2**20  # bytes per read: few calls, and a changed file is noticed before gigabytes were read
 # No pixel takes more than four 32-bit numbers, so a larger file is mostly something else; the floor is for low limits.
 BYTES_PER_PIXEL: Final = 16
