@@ -20,6 +20,7 @@ from animed.daemon.mailbox import Mailbox
 from animed.daemon.putting import Delivery
 from animed.daemon.recipes import stage_of, temp_prefix
 from animed.daemon.report import Reporter
+from animed.daemon.setup import Setup
 from animed.intake.rules import Rules
 from animed.records import Failure, PhotoKey, Recipe, Sighting
 from animed.schedule.ledger import FILE_NAME, Ledger
@@ -94,11 +95,11 @@ class Bench:
         log: Any = self.log
         stage = stage_of(config, "inst", "run")
         rules = Rules(extensions=config.extensions, ignore=config.ignore)
+        delivery = Delivery(f"/out/{config.name}", stage, None, None)
+        setup = Setup(config, RECIPE, delivery, rules, min_free=1000, impatient=self.once)
         return Inbox(
-            config, recipe=RECIPE, delivery=Delivery(f"/out/{config.name}", stage, None, None), rules=rules,
-            thread=thread, hints=lambda _hint: None, log=log, min_free=1000,
-            temp_prefix=temp_prefix("inst"), outputs=set(), impatient=self.once,
-        )  # fmt: skip
+            setup, thread=thread, hints=lambda _hint: None, log=log, temp_prefix=temp_prefix("inst"), outputs=set()
+        )
 
     def _wire(self) -> parts.Parts:
         log: Any = self.log
@@ -167,7 +168,7 @@ class Bench:
         name = inbox or self.inbox.name
         request = self.threads[name].of(kind)[0]
         self.threads[name].requests.remove(request)
-        self.daemon._answered(Answer(name, request, result), self.now)
+        self.daemon.incoming.answered(Answer(name, request, result), self.now)
         return request
 
     def tick(self) -> None:
@@ -187,7 +188,7 @@ class Bench:
             return False
         request = self.thread.requests.pop(0)
         for result in self.world.answers(request):
-            self.daemon._answered(Answer(self.inbox.name, request, result), self.now)
+            self.daemon.incoming.answered(Answer(self.inbox.name, request, result), self.now)
         return True
 
     def _answer_all(self) -> None:
@@ -197,7 +198,7 @@ class Bench:
             requests, thread.requests = thread.requests, []
             for request in requests:
                 for result in self.worlds[name].answers(request):
-                    self.daemon._answered(Answer(name, request, result), self.now)
+                    self.daemon.incoming.answered(Answer(name, request, result), self.now)
 
     def run(self, seconds: float) -> None:
         """Let time pass, turning whenever something is due."""
@@ -217,7 +218,7 @@ class Bench:
 
     def event(self, event: Any) -> None:
         """Take an event of the pool."""
-        self.daemon._take_pool_event(event, self.now)
+        self.daemon.incoming.pool_events([event], self.now)
 
     def draw(self, job: Job | None = None, *, name: str | None = None, ext: str = ".jpg") -> Job:
         """Let a worker finish a photo (the first there is), and nothing more."""

@@ -98,10 +98,10 @@ def test_a_dead_io_thread_ends_the_service(bench: Callable[..., Bench]) -> None:
     """An I/O thread that nobody stopped is a fault of the program; one that was asked to end is not."""
     run = bench()
     run.mailbox.post(Ended("phone", asked=True))
-    run.daemon._take_posts(run.now)
+    run.daemon.incoming.posts(run.now)
     run.mailbox.post(Ended("phone", asked=False))
     with pytest.raises(RuntimeError, match="phone"):
-        run.daemon._take_posts(run.now)
+        run.daemon.incoming.posts(run.now)
 
 
 def test_posts_reach_whom_they_are_for(bench: Callable[..., Bench]) -> None:
@@ -112,12 +112,12 @@ def test_posts_reach_whom_they_are_for(bench: Callable[..., Bench]) -> None:
     request = run.threads["camera"].of(OpenRoot)[0]
     run.mailbox.post(Answer("camera", request, PlaceError("inbox", errno.ENOENT, "/in/camera")))
     run.mailbox.post(("phone", Hint("file", b"a.jpg")))
-    run.daemon._take_posts(run.now)
+    run.daemon.incoming.posts(run.now)
     assert [inbox.state for inbox in run.desk.inboxes.values()] == ["ready", "unavailable"]
     assert b"a.jpg" in run.inbox.settling
     run.daemon._drain(None, run.now)
     run.mailbox.post(("phone", Hint("file", b"b.jpg")))
-    run.daemon._take_posts(run.now)
+    run.daemon.incoming.posts(run.now)
     assert b"b.jpg" not in run.inbox.settling
 
 

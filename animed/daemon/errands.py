@@ -161,7 +161,7 @@ class Errands:
         """Give the picture the first name that is free."""
         settings, output = errand.settings, os.fspath(errand.settings.output)
         stage = stage_of(settings, self._instance, "")
-        names = names_of(settings, errand.path, picture.ext)
+        names = names_of(settings, errand.path, settings.style, picture.ext)
         try:
             for name in names:
                 if isinstance(place(picture.staged, fd, stage=stage, output=output, target=name), Placed):

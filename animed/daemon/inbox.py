@@ -25,15 +25,13 @@ if TYPE_CHECKING:
 
     from structlog.typing import FilteringBoundLogger
 
-    from animed.config import InboxConfig
     from animed.daemon.health import State
     from animed.daemon.iothread import Answer, IoThread, Request, Slices
-    from animed.daemon.putting import Delivery
+    from animed.daemon.setup import Setup
     from animed.daemon.sink import Sink
-    from animed.intake.rules import Rules
     from animed.intake.watch import Hint
     from animed.opening import Identity
-    from animed.records import FileStat, Recipe
+    from animed.records import FileStat
 
 IDENTITY_S: Final = 30.0  # seconds between two looks at whether the root is still the same folder
 _QUIET_RULES: Final = ("builtin:", "hidden", "conflict-copy")
@@ -44,25 +42,21 @@ class Inbox:
 
     def __init__(
         self,
-        config: InboxConfig,
+        setup: Setup,
         *,
-        recipe: Recipe,
-        delivery: Delivery,
-        rules: Rules,
         thread: IoThread,
         hints: Callable[[Hint], None],
         log: FilteringBoundLogger,
-        min_free: int,
         temp_prefix: str,
         outputs: set[Identity],
-        impatient: bool = False,
     ) -> None:
+        config, rules, impatient = setup.config, setup.rules, setup.impatient
         self.config = config
         self.name = config.name
         self.root = os.fspath(config.path)
         self.output = os.fspath(config.output)
-        self.recipe = recipe
-        self.delivery = delivery
+        self.recipe = setup.recipe
+        self.delivery = setup.delivery
         self.health = Health()
         self.settling = Settling(config, rules, outputs=outputs, impatient=impatient)
         self.watching = Watching(config, rules, hints)
@@ -74,7 +68,7 @@ class Inbox:
         self._scanner = Scanner(self.root, rules, require_marker=config.require_marker, outputs=outputs)
         self.thread = thread
         self._log = log.bind(inbox=self.name)
-        self._min_free = min_free
+        self._min_free = setup.min_free
         self._temp_prefix = temp_prefix
         self._outputs = outputs  # of all inboxes: never taken as input, by whatever path they are reached
         self._identity: tuple[int, int] | None = None

@@ -14,12 +14,8 @@ import traceback
 from typing import TYPE_CHECKING, Any, Final
 
 from animed.daemon import status
-from animed.daemon.iothread import Answer, Ended
-from animed.daemon.looking import Digest
-from animed.daemon.putting import Discard, Place, PutAway, Resolve, StageCopy
+from animed.daemon.incoming import Incoming
 from animed.daemon.signals import Signals
-from animed.engine import events
-from animed.errors import WorkersError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,9 +24,7 @@ if TYPE_CHECKING:
 
     from animed.daemon.parts import Parts
     from animed.daemon.status import State
-    from animed.engine.events import PoolEvent
 
-MOST_BOOTS: Final = 3  # deaths of starting workers that end a single pass; a service tries for ever
 READY_S: Final = 10.0  # an inbox that has not answered by then does not hold up the service's readiness
 PLACING_S: Final = 2.0  # at a stop, for pictures that are being placed when the last worker has gone
 STOPPERS: Final = frozenset({signal.SIGTERM, signal.SIGINT})
@@ -47,7 +41,7 @@ class Daemon:
         self.started_at = clock()
         self._state: State = "starting"
         self._told_ready = False
-        self._boots = 0  # workers that died in a row while none was ready
+        self.incoming = Incoming(parts, once=once)
         self._stop_by: signal.Signals | None = None
         self._deadline: float | None = None
         self._watchdog_at = 0.0
@@ -74,7 +68,7 @@ class Daemon:
 
     def _start(self) -> None:
         now = self.clock()
-        self._take_pool_events(self._parts.pool.start(now), now)
+        self.incoming.pool_events(self._parts.pool.start(now), now)
         for inbox in self._parts.desk.inboxes.values():
             inbox.start()
 
@@ -84,9 +78,9 @@ class Daemon:
         now = self.clock()
         for number in signals.drain():
             self._signalled(number, now)
-        self._take_posts(now)
-        self._take_pool_events(self._parts.pool.poll(ready, now), now)
-        self._take_pool_events(self._parts.pool.tick(now), now)
+        self.incoming.posts(now)
+        self.incoming.pool_events(self._parts.pool.poll(ready, now), now)
+        self.incoming.pool_events(self._parts.pool.tick(now), now)
         if self._parts.control is not None:
             self._parts.control.poll(ready, now)
         self._tick(now)
@@ -177,15 +171,15 @@ class Daemon:
     def _shut_down(self) -> None:
         """Kill what has not ended in time, and give the I/O threads a moment for the pictures in their hands."""
         now = self.clock()
-        self._take_pool_events(self._parts.pool.kill(now), now)
+        self.incoming.pool_events(self._parts.pool.kill(now), now)
         end = now + PLACING_S
         for inbox in self._parts.desk.inboxes.values():
             inbox.thread.stop()
         for inbox in self._parts.desk.inboxes.values():
             inbox.thread.join(max(0.0, end - self.clock()))
-        self._take_posts(self.clock())
+        self.incoming.posts(self.clock())
 
-    # What comes in.
+    # Signals and questions.
 
     def _signalled(self, number: signal.Signals, now: float) -> None:
         if number in STOPPERS and self._state == "draining":
@@ -207,75 +201,6 @@ class Daemon:
             for ident, frame in sys._current_frames().items()  # noqa: SLF001 - the only way to see all threads
         }
         self._log.info("daemon.dump", status=self.status(), threads=stacks)
-
-    def _take_posts(self, now: float) -> None:
-        for post in self._parts.mailbox.drain():
-            if isinstance(post, Answer):
-                self._answered(post, now)
-            elif isinstance(post, Ended):
-                if not post.asked:
-                    raise RuntimeError(f"the I/O thread of inbox {post.inbox} has died")
-            elif not self._parts.desk.draining:
-                name, hint = post
-                self._parts.desk.inboxes[name].hinted(hint, self._parts.arrivals, now)
-
-    def _answered(self, answer: Answer, now: float) -> None:
-        """Hand an answer to whoever asked."""
-        parts, result = self._parts, answer.result
-        inbox = parts.desk.inboxes[answer.inbox]
-        if not parts.desk.draining and inbox.answered(answer, parts.arrivals, now):
-            return
-        match answer.request:
-            case Digest() as request:
-                parts.photos.digested(request, result, now)
-            case Place() as request:
-                parts.placing.placed(request, result, now)
-            case StageCopy() as request:
-                parts.photos.shared(request, result, now)
-            case Resolve() as request:
-                parts.placing.resolved(request, result, now)
-            case PutAway() as request:
-                parts.originals.put_away_ended(request, result, now)
-            case Discard() | _:
-                pass
-
-    def _take_pool_events(self, pool_events: list[PoolEvent], now: float) -> None:
-        for event in pool_events:
-            self._take_pool_event(event, now)
-
-    def _take_pool_event(self, event: PoolEvent, now: float) -> None:
-        parts = self._parts
-        match event:
-            case events.PhotoFinished():
-                parts.photos.finished(event, now)
-            case events.PhotosReturned():
-                parts.photos.returned(event.jobs, now)
-            case events.WorkersCannotStart():
-                raise WorkersError(event.title, remedy=event.remedy)
-            case _:
-                self._tell_worker(event)
-        if isinstance(event, events.WorkerStarted):
-            self._boots = 0
-        elif isinstance(event, events.WorkerDied):
-            parts.faults.died(event, now)
-            self._boots += not parts.pool.ready
-            if self._once and self._boots >= MOST_BOOTS:
-                raise WorkersError(f"workers die while they start: {event.cause}", remedy="see the log")
-
-    def _tell_worker(self, event: PoolEvent) -> None:
-        """Log what happened to a worker."""
-        log = self._log
-        match event:
-            case events.WorkerOutput():
-                log.info("worker.output", worker=event.pid, stream=event.stream, line=event.line)
-            case events.WorkerStarted():
-                log.info("worker.started", worker=event.pid, precision=event.precision, boot_s=round(event.boot_s, 2))
-            case events.WorkerDied():
-                log.warning("worker.died", worker=event.pid, cause=event.cause, detail=event.hint)
-            case events.WorkerTimeout():
-                log.warning("worker.timeout", worker=event.pid, silent_s=round(event.silent_s, 1))
-            case events.WorkerRecycled():
-                log.info("worker.recycled", worker=event.pid, why=event.why)
 
     def status(self) -> dict[str, Any]:
         """Return the live state."""

@@ -26,6 +26,7 @@ from animed.daemon.placing import Placing
 from animed.daemon.putting import Delivery
 from animed.daemon.recipes import recipe_of, stage_of, temp_prefix
 from animed.daemon.report import Reporter
+from animed.daemon.setup import Setup
 from animed.engine import machine, plan
 from animed.engine.environment import environment
 from animed.engine.pool import Pool
@@ -108,16 +109,13 @@ def assembled(config: Config, log: FilteringBoundLogger, notifier: Notifier, *, 
         pool = Pool(the_plan, spec_of(config, tuple(style.weights_file for style in styles.values()), the_plan))
         run, outputs = secrets.token_hex(3), set[Identity]()
         inboxes = {
-            inbox.name: _inbox(
-                inbox,
-                styles[inbox.style],
-                instance=ledger.instance,
-                outputs=outputs,
-                run=run,
-                post=mailbox.post,
+            inbox.name: Inbox(
+                setup_of(config, inbox, styles[inbox.style], instance=ledger.instance, run=run, once=once),
+                thread=IoThread(inbox.name, mailbox.post),
+                hints=partial(_post_hint, mailbox.post, inbox.name),
                 log=log,
-                config=config,
-                once=once,
+                temp_prefix=temp_prefix(ledger.instance),
+                outputs=outputs,
             )
             for inbox in config.inboxes
         }
@@ -205,18 +203,8 @@ def _policy(config: Config, inbox: InboxConfig, *, once: bool) -> RetryPolicy:
     return RetryPolicy(retry.attempts, retry.crash_attempts, Backoff(retry.delay, retry.factor, retry.max_delay))
 
 
-def _inbox(
-    inbox: InboxConfig,
-    style: Style,
-    *,
-    instance: str,
-    run: str,
-    outputs: set[Identity],
-    post: Callable[[Post], None],
-    log: FilteringBoundLogger,
-    config: Config,
-    once: bool,
-) -> Inbox:
+def setup_of(config: Config, inbox: InboxConfig, style: Style, *, instance: str, run: str, once: bool = False) -> Setup:
+    """Return what the configuration says of an inbox, made ready; raises ConfigError for a group that is not there."""
     rules = Rules(
         extensions=inbox.extensions,
         ignore=inbox.ignore,
@@ -226,19 +214,7 @@ def _inbox(
     )
     stage = stage_of(inbox, instance, run)
     delivery = Delivery(os.fspath(inbox.output), stage, inbox.mode.dir, group_of(inbox))
-    return Inbox(
-        inbox,
-        recipe=recipe_of(inbox, style),
-        delivery=delivery,
-        rules=rules,
-        thread=IoThread(inbox.name, post),
-        hints=partial(_post_hint, post, inbox.name),
-        log=log,
-        min_free=config.limits.min_free,
-        temp_prefix=temp_prefix(instance),
-        outputs=outputs,
-        impatient=once,
-    )
+    return Setup(inbox, recipe_of(inbox, style), delivery, rules, config.limits.min_free, impatient=once)
 
 
 def _post_hint(post: Callable[[Post], None], inbox: str, hint: Hint) -> None:

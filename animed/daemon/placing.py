@@ -79,7 +79,7 @@ class Placing:
     def _next_name(self, active: Active) -> bytes:
         """Return the best name that is not known to be taken; where a taken name ends the matter, the best one."""
         job, inbox = active.job, self._desk.inbox_of(active.job.key)
-        names = names_of(inbox.config, job.key.path, active.ext)
+        names = names_of(inbox.config, job.key.path, job.recipe.style, active.ext)
         for name in itertools.islice(names, active.names, None):
             active.names += 1
             owner = self._desk.ledger.output_owner(os.path.join(os.fsencode(inbox.output), name))

@@ -51,10 +51,10 @@ def task_of(job: Job, inbox: InboxConfig, stage: Stage, *, number: int, threads:
     )
 
 
-def names_of(inbox: InboxConfig, path: bytes, ext: str) -> Iterator[bytes]:
+def names_of(inbox: InboxConfig, path: bytes, style: str, ext: str) -> Iterator[bytes]:
     """Yield the names that a photo's picture may get, below the output, best first, without end."""
     layout: Layout = "flat" if inbox.layout == "flat" else "mirror"
-    return candidates(path, template=inbox.output_name, style=inbox.style, ext=ext, layout=layout)
+    return candidates(path, template=inbox.output_name, style=style, ext=ext, layout=layout)
 
 
 def early_name(inbox: InboxConfig, job: Job) -> bytes:
@@ -66,4 +66,4 @@ def early_name(inbox: InboxConfig, job: Job) -> bytes:
         return b""
     ext = os.fsdecode(os.path.splitext(job.key.path)[1]).lower()
     ext = _EXTENSIONS.get(inbox.output_format, ".jpg" if ext == ".jpeg" else ext)
-    return os.path.join(os.fsencode(inbox.output), next(names_of(inbox, job.key.path, ext)))
+    return os.path.join(os.fsencode(inbox.output), next(names_of(inbox, job.key.path, job.recipe.style, ext)))
