@@ -25,6 +25,11 @@ def perform(arguments: Sequence[str]) -> int:
     asked = parse(arguments)
     if isinstance(asked, int):
         return asked
+    try:
+        os.getcwd()
+    except OSError as error:
+        # Every relative path, and the search for the configuration, begins there.
+        raise AnimedError("the folder that this was started in is gone", remedy="`cd` to one that is there") from error
     return EXIT_OK if asked.command is None else asked.command(asked.config_file)
 
 

@@ -266,3 +266,14 @@ def test_the_module_is_the_command() -> None:
         [sys.executable, "-m", "animed", "--version"], check=False, capture_output=True, text=True, timeout=60
     )
     assert (ended.returncode, ended.stdout) == (0, f"animed {__version__}\n")
+
+
+def test_a_folder_that_is_gone_is_said(tmp_path: Path) -> None:
+    """A command that is given in a folder which was deleted meanwhile says so, instead of a bare system error."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    script = "import os, sys; os.rmdir(os.getcwd()); from animed.cli import main; sys.exit(main(['status']))"
+    ended = subprocess.run([sys.executable, "-c", script], cwd=gone, capture_output=True, text=True, check=False)
+    assert ended.returncode == errors.EXIT_UNEXPECTED
+    assert "is gone" in ended.stderr
+    assert "cd" in ended.stderr
