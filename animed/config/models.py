@@ -10,9 +10,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from animed.config.fields import AutoCount, AutoSize, Duration, Folder, Percent, Positive, Size, Texts, only, refused
+from animed.config.fields import AutoCount, AutoSize, Duration, Folder, Percent, Positive, Size, only, refused
 from animed.config.inbox import InboxConfig, Mode, Part, Preserve
 from animed.config.units import format_duration
+from animed.config.windows import Windows
 
 __all__ = [
     "BatchConfig",
@@ -92,13 +93,13 @@ class LimitsConfig(Part):
 
     min_free: Size = Field(default=2**30, description="Free space on the output's disk below which work stops.")
     backlog: int = Field(default=10_000, ge=1, description="Most photos that are remembered as waiting.")
-    images_per_minute: Annotated[int, only(0)] = Field(default=0, description="Most photos per minute; 0 is no limit.")
+    images_per_minute: int = Field(default=0, ge=0, description="Most photos begun in a minute; 0 is no limit.")
 
 
 class ScheduleConfig(Part):
     """The section `schedule`: when animed works."""
 
-    active: Annotated[Texts, only(())] = Field(default=(), description="Times of day to work in; empty is always.")
+    active: Windows = Field(default=(), description="Times of day to work in, such as 22:00-07:00; empty is always.")
 
 
 class HooksConfig(Part):
