@@ -9,9 +9,10 @@ from daemon_fakes import FakeNotifier, FakePool, FakeThread, ListLog, SickStore,
 from daemon_world import World
 
 from animed.config import Config, InboxConfig
-from animed.config.models import BatchConfig, LimitsConfig
+from animed.config.models import BatchConfig, LimitsConfig, ScheduleConfig
 from animed.daemon import parts
 from animed.daemon.desk import Desk
+from animed.daemon.gate import Gate
 from animed.daemon.inbox import Inbox
 from animed.daemon.iothread import Answer
 from animed.daemon.journal import Journal
@@ -51,9 +52,12 @@ class Bench:
         batch: int = 8,
         once: bool = False,
         start: bool = True,
+        active: tuple[str, ...] = (),
+        pace: int = 0,
         **keys: Any,
     ) -> None:
         self.now, self.once, self.workers, self.attempts, self.folder = now, once, workers, attempts, folder
+        self.jump = 0.0  # by how many seconds the wall clock was set since the start
         self.log, self.notifier = ListLog(), FakeNotifier()
         self.worlds = {name: world or World() for name in names}
         settings: dict[str, Any] = {"watch": "poll", "stable_for": 0.5, "rescan_interval": 0} | keys
@@ -64,7 +68,8 @@ class Bench:
                 InboxConfig(name=name, path=Path("/in", name), output=Path("/out", name), **settings) for name in names
             ),
             batch=BatchConfig(max_size=batch),
-            limits=LimitsConfig(backlog=backlog, min_free=1000),
+            limits=LimitsConfig(backlog=backlog, min_free=1000, images_per_minute=pace),
+            schedule=ScheduleConfig.model_validate({"active": active}),
         )
         self._open()
         if start:
@@ -88,7 +93,7 @@ class Bench:
         inboxes = {inbox.name: self._inbox(inbox) for inbox in self.config.inboxes}
         policies = {name: RetryPolicy(self.attempts, 2, Backoff(5, 3, 900)) for name in inboxes}
         reporter = Reporter(log, {name: inbox.root for name, inbox in inboxes.items()})
-        return Desk(self.ledger, Journal(log), reporter, inboxes, policies, lambda: WALL + self.now)
+        return Desk(self.ledger, Journal(log), reporter, inboxes, policies, lambda: WALL + self.now + self.jump)
 
     def _inbox(self, config: InboxConfig) -> Inbox:
         thread: Any = self.threads[config.name]
@@ -105,11 +110,12 @@ class Bench:
         log: Any = self.log
         pool: Any = self.pool
         notifier: Any = self.notifier
+        gate = Gate(self.config, self.desk, log, once=self.once)
         plan: Any = None
         self.mailbox: Mailbox[Any] = Mailbox()
         return parts._wire(
             config=self.config, log=log, the_plan=plan, pool=pool, mailbox=self.mailbox, desk=self.desk,
-            notifier=notifier,
+            notifier=notifier, gate=gate,
         )  # fmt: skip
 
     # What there is.

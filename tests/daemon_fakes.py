@@ -188,6 +188,10 @@ class FakeNotifier:
         """Keep the word."""
         self.said.append("ready")
 
+    def status(self, text: str) -> None:
+        """Keep the line."""
+        self.said.append(text)
+
     def stopping(self) -> None:
         """Keep the word."""
         self.said.append("stopping")

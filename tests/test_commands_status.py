@@ -87,7 +87,8 @@ def test_the_health_check(
     service = answering(report(state, inbox_state))
     assert status.run(config_file, as_json=False, check=True, ask=service) == code
     said = capsys.readouterr().out
-    assert said.startswith(f"{state} for 1 h 2 min, {int(inbox_state == 'ready')} of 1 inbox ready")
+    shown = "paused, up" if state == "paused" else state
+    assert said.startswith(f"{shown} for 1 h 2 min, {int(inbox_state == 'ready')} of 1 inbox ready")
     assert said.count("\n") == 1
 
 

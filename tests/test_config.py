@@ -455,6 +455,11 @@ def test_wrong_values_of_an_inbox(folder: Folder, keys: str, words: str) -> None
         (f"retry: {{max_delay: 1s}}\n{MINIMAL}", "at least delay, which is 5s"),
         (f"limits: {{min_free: lots}}\n{MINIMAL}", "a size such as"),
         (f"logging: {{level: INFO}}\n{MINIMAL}", "did you mean info?"),
+        (f"limits: {{images_per_minute: -1}}\n{MINIMAL}", "limits.images_per_minute: got -1; accepted: at least 0"),
+        (f"limits: {{images_per_minute: 0.5}}\n{MINIMAL}", "a whole number"),
+        (f"schedule: {{active: 22:00-07:00}}\n{MINIMAL}", 'a list such as ["22:00-07:00"]'),
+        (f"schedule: {{active: [22:00]}}\n{MINIMAL}", 'schedule.active[0]: got "22:00"; accepted: a time of day'),
+        (f"schedule: {{active: [1:00-2:00, 9:00-9:00]}}\n{MINIMAL}", "00:00-24:00 is the whole day"),
         (f"hooks: {{timeout: never}}\n{MINIMAL}", "a duration such as"),
     ],
 )
@@ -486,11 +491,9 @@ def test_inbox_keys_that_are_not_available(folder: Folder, keys: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "schedule: {active: ['22:00-07:00']}",
         "hooks: {on_success: run-me}",
         "hooks: {on_failure: run-me}",
         "hooks: {on_batch: run-me}",
-        "limits: {images_per_minute: 5}",
         "workers: {cpu_share: 50%}",
         "workers: {idle_unload: 5m}",
         "workers: {preload: false}",
@@ -508,10 +511,23 @@ def test_defaults_of_keys_that_are_not_available_can_be_written(folder: Folder) 
     """The default of such a key is accepted in every form that means it."""
     text = (
         "workers: {cpu_share: 100%, idle_unload: 0, preload: true, styles_in_memory: 3, device: cpu}\n"
-        "schedule: {active: []}\nhooks: {on_success: null}\nlimits: {images_per_minute: 0}\n"
+        "hooks: {on_success: null}\n"
     )
     assert folder.load(text + MINIMAL).workers.device == "cpu"
     assert folder.load("workers: {cpu_share: 100, idle_unload: 0s}\n" + MINIMAL).workers.cpu_share == 100.0
+
+
+def test_times_of_day(folder: Folder) -> None:
+    """Times come out as they were written, quoted or not, from the file and the environment, and are dumped so."""
+    config = folder.load("schedule: {active: ['22:00-07:00', 9:30-24:00]}\n" + MINIMAL)
+    assert config.schedule.active == ((1320, 420), (570, 1440))
+    assert "  - 22:00-07:00\n  - 09:30-24:00\n" in dump(config)
+    env = {"ANIMED_SCHEDULE__ACTIVE": '["01:00-02:00"]', "ANIMED_LIMITS__IMAGES_PER_MINUTE": "30"}
+    other = folder.load(MINIMAL, env)
+    assert (other.schedule.active, other.limits.images_per_minute) == (((60, 120),), 30)
+    (item,) = [schema()["$defs"]["ScheduleConfig"]["properties"]["active"]["items"]]
+    assert re.search(item["pattern"], "22:00-07:00")
+    assert not re.search(item["pattern"], "24:00-07:00")
 
 
 # Values

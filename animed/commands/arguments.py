@@ -13,6 +13,7 @@ import typer
 from animed import __version__
 from animed.commands.groups import config_app, styles_app
 from animed.commands.invocation import ConfigOption, Invocation, JsonOption, new_app, plan
+from animed.commands.steering import add_steering
 from animed.errors import EXIT_OK
 
 if TYPE_CHECKING:
@@ -172,6 +173,9 @@ def retry(
         return command.run(config_file, paths or [], every=every)
 
     plan(context, config, act)
+
+
+add_steering(app)
 
 
 @app.command()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from animed.commands.access import ask_service, open_config
 from animed.commands.output import counted, duration, say, say_json, say_table, shown
+from animed.commands.steer import pause_text
 from animed.errors import EXIT_OK, EXIT_UNEXPECTED
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ def is_well(report: Report) -> bool:
 
 def _describe(report: Report) -> None:
     say(_headline(report))
+    if paused := report.get("paused"):
+        say(pause_text(paused))
     say(_workload(report))
     say("")
     say_table(_INBOX_HEADS, [_inbox_row(inbox) for inbox in report["inboxes"]], right=_INBOX_HEADS[3:7])
@@ -58,9 +61,10 @@ def _describe(report: Report) -> None:
 def _headline(report: Report) -> str:
     inboxes = report["inboxes"]
     ready = sum(inbox["state"] == "ready" for inbox in inboxes)
+    state = "paused, up" if report["state"] == "paused" else report["state"]
     every = counted(len(inboxes), "inbox", "inboxes")
     return (
-        f"{report['state']} for {duration(report['uptime_s'])}, {ready} of {every} ready "
+        f"{state} for {duration(report['uptime_s'])}, {ready} of {every} ready "
         f"(animed {report['version']}, process {report['pid']})"
     )
 

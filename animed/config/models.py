@@ -13,7 +13,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from animed.config.fields import AutoCount, AutoSize, Duration, Folder, Percent, Positive, Size, only, refused
 from animed.config.inbox import InboxConfig, Mode, Part, Preserve
 from animed.config.units import format_duration
-from animed.config.windows import Windows
+from animed.config.windows import Windows  # noqa: TC001 - pydantic reads the types at run time.
 
 __all__ = [
     "BatchConfig",

@@ -26,7 +26,7 @@ def parse_window(written: object) -> Window:
     if found is None:
         raise ValueError(WINDOW)
     start, end = _minutes(found[1], found[2]), _minutes(found[3], found[4])
-    if start == DAY_MIN or start == end:
+    if start in {DAY_MIN, end}:
         raise ValueError(f"{WINDOW} (00:00-24:00 is the whole day)")
     return start, end
 

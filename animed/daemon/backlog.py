@@ -48,6 +48,6 @@ class Backlog:
         """Return when a back-off ends."""
         return self.retries.next_due()
 
-    def take(self, now: float) -> Batch | None:
-        """Return the next batch for a free worker."""
-        return self.batcher.take(now, idle=True)
+    def take(self, now: float, only: str | None = None) -> Batch | None:
+        """Return the next batch for a free worker, `only` of that inbox."""
+        return self.batcher.take(now, idle=True, only=only)

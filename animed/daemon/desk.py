@@ -57,6 +57,11 @@ class Desk:
             self.relook.discard(key)
             self.inbox_of(key).hint(key.path, now)
 
+    def rescan(self) -> None:
+        """Scan every inbox now, or as soon as it is there again."""
+        for inbox in self.inboxes.values():
+            inbox.scans.wanted = True
+
     def vanished(self, key: PhotoKey, now: float) -> None:
         """Log a photo that was gone before it was read, and forget that it failed, or was to be tried again."""
         self.reporter.note("file.vanished", key)

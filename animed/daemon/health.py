@@ -93,6 +93,7 @@ class ScanClock:
     def __init__(self, interval: float) -> None:
         self.interval = interval  # seconds; 0 = only when wanted
         self.wanted = False
+        self.resting = False  # no scan by the clock: only what is wanted
         self.running = False
         self._ended: float | None = None
         self._cost = 0.0
@@ -107,7 +108,8 @@ class ScanClock:
 
     def next_due(self) -> float | None:
         """Return when the next scan may begin; None while one runs, or when none is wanted."""
-        if self.running or (not self.wanted and not (self.interval and self._ended is not None)):
+        by_clock = self.interval and not self.resting and self._ended is not None
+        if self.running or not (self.wanted or by_clock):
             return None
         if self._ended is None:
             return 0.0

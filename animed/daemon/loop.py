@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 READY_S: Final = 10.0  # an inbox that has not answered by then does not hold up the service's readiness
 PLACING_S: Final = 2.0  # at a stop, for pictures that are being placed when the last worker has gone
+_WORKING: Final = "Waiting for photos"
 STOPPERS: Final = frozenset({signal.SIGTERM, signal.SIGINT})
 
 
@@ -41,6 +42,7 @@ class Daemon:
         self.started_at = clock()
         self._state: State = "starting"
         self._told_ready = False
+        self._headline = ""
         self.incoming = Incoming(parts, once=once)
         self._stop_by: signal.Signals | None = None
         self._deadline: float | None = None
@@ -100,7 +102,7 @@ class Daemon:
         parts = self._parts
         dues = [parts.pool.next_deadline(now), parts.desk.journal.next_due(), self._deadline]
         if not parts.desk.draining:
-            dues.append(parts.backlog.next_due())
+            dues += [parts.backlog.next_due(), parts.gate.next_due(now)]
             dues += [inbox.next_deadline(now) for inbox in parts.desk.inboxes.values()]
         if parts.control is not None:
             dues.append(parts.control.next_deadline())
@@ -114,7 +116,9 @@ class Daemon:
         parts = self._parts
         parts.desk.journal.tick(now)
         if not parts.desk.draining:
+            parts.gate.tick()
             for inbox in parts.desk.inboxes.values():
+                inbox.scans.resting = parts.gate.resting
                 inbox.tick(parts.arrivals, now)
             parts.backlog.tick(now)
             parts.photos.dispatch(now)
@@ -135,11 +139,21 @@ class Daemon:
         if not self._told_ready and self._is_up(now):
             self._told_ready = True
             self._log.info("daemon.ready", boot_s=round(now - self.started_at, 2))
-            self._parts.notifier.ready("Waiting for photos")
+            self._headline = self._parts.gate.headline(_WORKING)
+            self._parts.notifier.ready(self._headline)
         if self._parts.pool.degraded or self._parts.desk.journal.blocked:
             self._state = "degraded"
+        elif not self._told_ready:
+            self._state = "starting"
         else:
-            self._state = "running" if self._told_ready else "starting"
+            self._state = "paused" if self._parts.gate.closed else "running"
+            self._tell_pause()
+
+    def _tell_pause(self) -> None:
+        """Let the service manager show that the service is paused, or is not any more."""
+        if (headline := self._parts.gate.headline(_WORKING)) != self._headline:
+            self._headline = headline
+            self._parts.notifier.status(headline)
 
     def _is_up(self, now: float) -> bool:
         """Say whether a worker is ready, and every inbox has been looked at or has had its time."""
@@ -187,8 +201,7 @@ class Daemon:
         elif number in STOPPERS:
             self._drain(number, now)
         elif number == signal.SIGUSR1:
-            for inbox in self._parts.desk.inboxes.values():
-                inbox.scans.wanted = True
+            self._parts.desk.rescan()
         elif number == signal.SIGUSR2:
             self._dump()
         else:
@@ -207,5 +220,5 @@ class Daemon:
         parts = self._parts
         return status.report(
             parts.desk, parts.backlog, parts.pool, state=self._state, pid=os.getpid(),
-            started_at=self.started_at, now=self.clock(),
+            started_at=self.started_at, now=self.clock(), paused=parts.gate.report(),
         )  # fmt: skip

@@ -16,6 +16,7 @@ from animed.daemon.arrivals import Arrivals
 from animed.daemon.backlog import Backlog
 from animed.daemon.desk import Desk
 from animed.daemon.faults import Faults
+from animed.daemon.gate import Gate
 from animed.daemon.inbox import Inbox
 from animed.daemon.iothread import IoThread
 from animed.daemon.journal import Journal
@@ -75,6 +76,7 @@ class Parts:
     photos: Photos
     arrivals: Arrivals
     notifier: Notifier
+    gate: Gate
     control: ControlServer | None = None
 
     def is_through(self) -> bool:
@@ -122,7 +124,11 @@ def assembled(config: Config, log: FilteringBoundLogger, notifier: Notifier, *, 
         reporter = Reporter(log, {name: inbox.root for name, inbox in inboxes.items()})
         policies = {inbox.name: _policy(config, inbox, once=once) for inbox in config.inboxes}
         desk = Desk(ledger, Journal(log), reporter, inboxes, policies, time.time)
-        yield _wire(config=config, log=log, the_plan=the_plan, pool=pool, mailbox=mailbox, desk=desk, notifier=notifier)
+        gate = Gate(config, desk, log, once=once)
+        yield _wire(
+            config=config, log=log, the_plan=the_plan, pool=pool, mailbox=mailbox, desk=desk, notifier=notifier,
+            gate=gate,
+        )  # fmt: skip
 
 
 def _wire(
@@ -134,13 +140,14 @@ def _wire(
     mailbox: Mailbox[Post],
     desk: Desk,
     notifier: Notifier,
+    gate: Gate,
 ) -> Parts:
     batch = config.batch
     backlog = Backlog(desk, Batcher(batch.max_size, batch.max_wait, config.limits.backlog))
     originals = Originals(desk, desk.ledger.instance)
     faults = Faults(desk, backlog, originals)
     placing = Placing(desk, faults, originals)
-    photos = Photos(desk, backlog, pool, placing, faults)
+    photos = Photos(desk, backlog, pool, placing, faults, gate=gate)
     arrivals = Arrivals(desk, backlog, faults, placing, originals)
     for inbox in desk.inboxes.values():
         # Leftovers lie where pictures are staged, and beside the names of pictures that were being placed.
@@ -148,7 +155,20 @@ def _wire(
         beside = {os.fsdecode(os.path.dirname(row.output)) for row in rows if row.output is not None}
         inbox.sweep = tuple({inbox.output, *beside})
     return Parts(
-        config, log, the_plan, pool, mailbox, desk, backlog, faults, originals, placing, photos, arrivals, notifier
+        config,
+        log,
+        the_plan,
+        pool,
+        mailbox,
+        desk,
+        backlog,
+        faults,
+        originals,
+        placing,
+        photos,
+        arrivals,
+        notifier,
+        gate,
     )
 
 

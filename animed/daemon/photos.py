@@ -11,6 +11,7 @@ from animed.daemon.active import Active, BatchTally, Phase
 from animed.daemon.iothread import SLOW_S
 from animed.daemon.looking import Digest, Digested
 from animed.daemon.recipes import early_name, task_of
+from animed.daemon.turns import Turns
 from animed.errors import AnimedError, PhotoError, PlaceError
 from animed.opening import NotRegularError
 from animed.records import VANISHED, Failure, Picture, PlaceFault, Reason, Skip
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from animed.daemon.backlog import Backlog
     from animed.daemon.desk import Desk
     from animed.daemon.faults import Faults
+    from animed.daemon.gate import Gate
     from animed.daemon.placing import Placing
     from animed.daemon.putting import StageCopy
     from animed.engine.events import PhotoFinished
@@ -31,13 +33,16 @@ if TYPE_CHECKING:
 class Photos:
     """Decides what is drawn, and when. Every method takes the loop's `now`."""
 
-    def __init__(self, desk: Desk, backlog: Backlog, pool: Pool, placing: Placing, faults: Faults) -> None:
+    def __init__(
+        self, desk: Desk, backlog: Backlog, pool: Pool, placing: Placing, faults: Faults, *, gate: Gate
+    ) -> None:
         self._desk = desk
         self._backlog = backlog
         self._pool = pool
         self._placing = placing
         self._faults = faults
-        self._ready: deque[Active] = deque()
+        self._gate = gate
+        self._ready = Turns()
         self._suspects: deque[Active] = deque()  # each is drawn alone in its worker
         self._reading: set[PhotoKey] = set()  # asked of the I/O threads
         self._twins = {name: Twins() for name in desk.inboxes}
@@ -45,23 +50,41 @@ class Photos:
     # Whose turn it is.
 
     def dispatch(self, now: float) -> None:
-        """Give the workers what they can take."""
+        """Give the workers what they can take; while the service is paused, that is nothing."""
         self._return_held(now)
         while self._desk.left:
             self._free_twins()
             self._return_held(now)
-        if self._desk.journal.blocked or self._desk.draining:
+        if self._desk.journal.blocked or self._desk.draining or self._gate.closed:
             return
         while self._wants_more(now) and (batch := self._backlog.take(now)) is not None:
             self._open(batch, now)
+        self._catch_up(now)
         self._send(now)
 
     def _return_held(self, now: float) -> None:
-        """Let photos wait in the backlog again whose inbox cannot draw now: no worker is to hang on its share."""
+        """Let photos wait in the backlog again that may not be drawn now.
+
+        That is where their inbox cannot draw, for no worker is to hang on its share, and while the service is paused:
+        that may last for hours, and what was read would be old.
+        """
         for line in (self._suspects, self._ready):
-            for active in [one for one in line if not self._desk.inbox_of(one.job.key).health.draws]:
+            for active in [one for one in line if self._is_held(one)]:
                 line.remove(active)
                 self._backlog.put_back(active, now)
+
+    def _is_held(self, active: Active) -> bool:
+        return self._gate.closed or not self._desk.inbox_of(active.job.key).health.draws
+
+    def _catch_up(self, now: float) -> None:
+        """Read photos of an inbox that has none in hand, too: they must not wait for all that others have in hand."""
+        reading = {key.inbox for key in self._reading}
+        if reading or self._ready:
+            for name in self._desk.inboxes:
+                if name not in reading and not self._ready.waits(name):
+                    batch = self._backlog.take(now, only=name)
+                    if batch is not None:
+                        self._open(batch, now)
 
     def _free_twins(self) -> None:
         """Decide anew about the photos that waited for an equal one which has ended."""
@@ -74,7 +97,9 @@ class Photos:
     def _wants_more(self, now: float) -> bool:
         # What a share that is slow or hangs does not give back must not keep the workers from the other inboxes.
         reading = sum(self._desk.inbox_of(key).thread.silent_for(now) <= SLOW_S for key in self._reading)
-        return self._pool.free > len(self._ready) + len(self._suspects) + reading
+        in_hand = len(self._ready) + len(self._suspects) + reading
+        # What is read far ahead of its turn is old by then: while the pace holds photos back, one in hand will do.
+        return in_hand < (self._pool.free if self._gate.may_start(now) else min(1, self._pool.free))
 
     def _open(self, batch: Batch, now: float) -> None:
         """Read the photos of a batch ahead of their turn: one that is known, or equal to another, needs no worker."""
@@ -92,14 +117,18 @@ class Photos:
 
     def _send(self, now: float) -> None:
         """Send what was read; a suspect goes to an empty worker, which the pool keeps free for it."""
-        for line in (self._suspects, self._ready):
-            while line and self._submit(line[0], now):
-                line.popleft()
+        while self._suspects and self._submit(self._suspects[0], now):
+            self._suspects.popleft()
+        while self._ready and self._submit(self._ready.head(), now):
+            self._ready.pop()
 
     def _submit(self, active: Active, now: float) -> bool:
         waiting = len(self._ready) + len(self._suspects) + len(self._reading) + len(self._backlog.batcher)
+        if not self._gate.may_start(now):
+            return False
         if not self._pool.submit(active.job, partial(self._task, active.job), now, queued=waiting > 1):
             return False
+        self._gate.started(now)
         active.phase, active.sent_at = Phase.RUNNING, now
         return True
 
@@ -174,7 +203,8 @@ class Photos:
     def draw(self, active: Active) -> None:
         """Queue a photo for a worker."""
         active.phase = Phase.READY
-        (self._suspects if active.job.alone else self._ready).append(active)
+        line: Turns | deque[Active] = self._suspects if active.job.alone else self._ready
+        line.append(active)
 
     # What workers bring.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from animed.daemon.active import Phase
 from animed.daemon.failures import entry
+from animed.daemon.steering import steering
 from animed.records import PhotoKey
 from animed.service.protocol import RequestError
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from animed.daemon.desk import Desk
+    from animed.daemon.gate import Gate
 
     Answer = dict[str, Any]
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 class Questions:
     """Answers from the main thread, between two turns of the loop; nothing here may block."""
 
-    def __init__(self, desk: Desk, status: Callable[[], Answer], clock: Callable[[], float]) -> None:
+    def __init__(self, desk: Desk, gate: Gate, status: Callable[[], Answer], clock: Callable[[], float]) -> None:
         self._desk = desk
         self._clock = clock
         self._answers: dict[str, Callable[[dict[str, Any]], Answer]] = {
@@ -31,6 +33,7 @@ class Questions:
             "failed": self._failed,
             "retry": self._retry,
             "where": self._where,
+            **steering(desk, gate, clock),
         }
 
     def answer(self, command: str, arguments: dict[str, Any]) -> Answer:

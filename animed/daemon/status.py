@@ -20,7 +20,15 @@ _LAST: Final = 5  # failures that are shown
 
 
 def report(
-    desk: Desk, backlog: Backlog, pool: Pool, *, state: State, pid: int, started_at: float, now: float
+    desk: Desk,
+    backlog: Backlog,
+    pool: Pool,
+    *,
+    state: State,
+    pid: int,
+    started_at: float,
+    now: float,
+    paused: dict[str, Any] | None,
 ) -> dict[str, Any]:
     """Return the state of everything; costs no look at any inbox."""
     totals = desk.ledger.totals()
@@ -29,6 +37,7 @@ def report(
     left = len(desk.actives)
     return {
         "state": state,
+        "paused": paused,
         "version": __version__,
         "pid": pid,
         "uptime_s": round(now - started_at, 1),
@@ -43,7 +52,7 @@ def report(
         | {"ignored": desk.reporter.since_start["ignored"]},
         "since_start": dict(desk.reporter.since_start),
         "rate_per_min": rate,
-        "eta_s": round(60 * left / rate, 1) if left and rate else None,
+        "eta_s": round(60 * left / rate, 1) if left and rate and not paused else None,
         "last_failures": [
             {**path_fields(_full(desk, row.key.inbox, row.key.path)), "reason": row.reason}
             for row in desk.ledger.last_failures(_LAST)

@@ -119,13 +119,16 @@ class Batcher:
         self._recipes[job.key] = job.recipe
         return True
 
-    def take(self, now: float, *, idle: bool, drain: bool = False) -> Batch | None:
-        """Return the next batch that is due; for a free worker (`idle`) or at shutdown (`drain`) any is."""
-        recipe = self._choose(now, at_once=idle or drain)
+    def take(self, now: float, *, idle: bool, drain: bool = False, only: str | None = None) -> Batch | None:
+        """Return the next batch that is due; for a free worker (`idle`) or at shutdown (`drain`) any is.
+
+        With `only` it has photos of that inbox alone.
+        """
+        recipe = self._choose(now, at_once=idle or drain, only=only)
         if recipe is None:
             return None
         self._batches += 1
-        return Batch(self._batches, tuple(self._deal(recipe)))
+        return Batch(self._batches, tuple(self._deal(recipe, only)))
 
     def next_due(self, now: float) -> float | None:
         """Return when a batch becomes due without a free worker (`now` when one is), or None when nothing waits."""
@@ -179,9 +182,13 @@ class Batcher:
             return waiting < self.backlog
         return self._active() < self.backlog or waiting < min(self.max_size, self.backlog)
 
-    def _open(self) -> Iterator[tuple[str, dict[Recipe, _Lane]]]:
-        """Yield the inboxes that are not held, the one served longest ago first."""
-        return ((inbox, lanes) for inbox, lanes in self._inboxes.items() if inbox not in self._held)
+    def _open(self, only: str | None = None) -> Iterator[tuple[str, dict[Recipe, _Lane]]]:
+        """Yield the inboxes that are not held (`only` that one), the one served longest ago first."""
+        return (
+            (inbox, lanes)
+            for inbox, lanes in self._inboxes.items()
+            if inbox not in self._held and only in {None, inbox}
+        )
 
     def _groups(self) -> dict[Recipe, _Group]:
         groups: dict[Recipe, _Group] = {}
@@ -194,19 +201,19 @@ class Batcher:
     def _due_at(self, group: _Group) -> float:
         return float("-inf") if group.photos >= self.max_size else group.oldest + self.max_wait
 
-    def _choose(self, now: float, *, at_once: bool) -> Recipe | None:
+    def _choose(self, now: float, *, at_once: bool, only: str | None) -> Recipe | None:
         """Return the recipe of the oldest due photo of the inbox that was served longest ago."""
         due = {recipe for recipe, group in self._groups().items() if at_once or self._due_at(group) <= now}
-        for _, lanes in self._open():
+        for _, lanes in self._open(only):
             heads = {recipe: lane.head()[:2] for recipe, lane in lanes.items() if recipe in due}
             if heads:
                 return min(heads, key=heads.__getitem__)
         return None
 
-    def _deal(self, recipe: Recipe) -> Iterator[Job]:
+    def _deal(self, recipe: Recipe, only: str | None) -> Iterator[Job]:
         """Take up to `max_size` jobs of a recipe, one inbox after the other."""
         for _ in range(self.max_size):
-            inbox = next((inbox for inbox, lanes in self._open() if recipe in lanes), None)
+            inbox = next((inbox for inbox, lanes in self._open(only) if recipe in lanes), None)
             if inbox is None:
                 return
             job = self._inboxes[inbox][recipe].pop()
