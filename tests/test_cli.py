@@ -230,7 +230,7 @@ def test_the_parser_brings_no_command() -> None:
         "import sys; from animed.commands.arguments import parse; parse(['status'])\n"
         "print(sorted(m for m in sys.modules if m.startswith(('animed.', 'structlog', 'watchdog', 'torch', 'PIL'))))"
     )
-    parser = ["animed.commands", "animed.commands.arguments", "animed.commands.groups", "animed.commands.invocation"]
+    parser = [f"animed.commands{part}" for part in ("", ".arguments", ".groups", ".invocation", ".steering")]
     assert ended.stdout == f"{[*parser, 'animed.errors']}\n"
 
 

@@ -77,6 +77,13 @@ class Gate:
         """Say whether a photo may be given to a worker now."""
         return self.why_not(now) is None
 
+    def ahead(self, free: int) -> int:
+        """Return how many photos to have read while workers could take `free`.
+
+        At a pace one will do: what is read long before its turn may have changed by then.
+        """
+        return min(1, free) if self._pace.limited else free
+
     def started(self, now: float) -> None:
         """Count a photo that was given to a worker."""
         self._pace.started(now)

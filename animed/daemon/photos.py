@@ -57,6 +57,7 @@ class Photos:
             self._return_held(now)
         if self._desk.journal.blocked or self._desk.draining or self._gate.closed:
             return
+        self._send(now)  # Before more is read: what is sent makes room.
         while self._wants_more(now) and (batch := self._backlog.take(now)) is not None:
             self._open(batch, now)
         self._catch_up(now)
@@ -97,9 +98,7 @@ class Photos:
     def _wants_more(self, now: float) -> bool:
         # What a share that is slow or hangs does not give back must not keep the workers from the other inboxes.
         reading = sum(self._desk.inbox_of(key).thread.silent_for(now) <= SLOW_S for key in self._reading)
-        in_hand = len(self._ready) + len(self._suspects) + reading
-        # What is read far ahead of its turn is old by then: while the pace holds photos back, one in hand will do.
-        return in_hand < (self._pool.free if self._gate.may_start(now) else min(1, self._pool.free))
+        return self._gate.ahead(self._pool.free) > len(self._ready) + len(self._suspects) + reading
 
     def _open(self, batch: Batch, now: float) -> None:
         """Read the photos of a batch ahead of their turn: one that is known, or equal to another, needs no worker."""

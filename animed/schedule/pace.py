@@ -23,6 +23,11 @@ class Pace:
             raise ValueError(f"a pace is 0 (no limit) or more: {per_minute}")
         self._gap = _MINUTE_S / per_minute if per_minute else 0.0
 
+    @property
+    def limited(self) -> bool:
+        """Say whether there is a limit."""
+        return self._gap > 0
+
     def due(self, now: float) -> float:
         """Return when the next photo may be begun: `now` when it may be begun at once."""
         return now if self._last is None else max(now, self._last + self._gap)
