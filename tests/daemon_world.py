@@ -20,6 +20,7 @@ from animed.daemon.looking import (
     StatPaths,
     StopWatch,
 )
+from animed.daemon.noting import FindNotes, RemoveNote, SearchEnded, WriteNote
 from animed.daemon.putting import Discard, OpenOutput, OutputFound, Place, PutAway, Resolve, Resolved, StageCopy
 from animed.delivery.faults import SourceGone
 from animed.delivery.originals import Disposed
@@ -46,6 +47,7 @@ class World:
     givers: list[bytes] = field(default_factory=list)  # the photos that they were given for
     put_away: list[tuple[bytes, Owed]] = field(default_factory=list)
     discarded: list[Staged] = field(default_factory=list)
+    notes: dict[bytes, str] = field(default_factory=dict)  # text files for people, by full path
     identity: tuple[int, int] = (1, 1)
     free: int = 10**12
     faults: dict[type, AnimedError] = field(default_factory=dict)  # by kind of request
@@ -95,6 +97,8 @@ class World:
             return [fault]
         if isinstance(request, Scan):
             return [tuple(Found(path, stat) for path, (_, stat) in self.photos.items()), ScanEnded(0.0)]
+        if isinstance(request, FindNotes):
+            return [(), SearchEnded()]
         try:
             return [self._do[type(request)](self, request)]
         except AnimedError as error:
@@ -145,6 +149,16 @@ class World:
             del self.photos[path]
         return Quarantined(None) if owed.record else Disposed("deleted" if owed.what == "delete" else "moved")
 
+    def _write_note(self, request: WriteNote) -> bytes:
+        self.notes[self._note(request)] = request.note.text
+        return request.names[0]
+
+    def _remove_note(self, request: RemoveNote) -> bool:
+        return self.notes.pop(self._note(request), None) is not None
+
+    def _note(self, request: WriteNote | RemoveNote) -> bytes:
+        return os.path.join(os.fsencode(request.delivery.output), request.names[0])
+
     _do: dict[type, Callable[[World, Any], Any]] = field(
         init=False,
         repr=False,
@@ -160,5 +174,7 @@ class World:
             Resolve: World._resolve,
             StageCopy: World._copy,
             PutAway: World._put_away,
+            WriteNote: World._write_note,
+            RemoveNote: World._remove_note,
         },
     )

@@ -25,6 +25,7 @@ CALLS = (
     "fstat",
     "lstat",
     "names",
+    "entries",
     "mkdir",
     "link",
     "link_descriptor",

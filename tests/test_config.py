@@ -461,6 +461,11 @@ def test_wrong_values_of_an_inbox(folder: Folder, keys: str, words: str) -> None
         (f"schedule: {{active: [22:00]}}\n{MINIMAL}", 'schedule.active[0]: got "22:00"; accepted: a time of day'),
         (f"schedule: {{active: [1:00-2:00, 9:00-9:00]}}\n{MINIMAL}", "00:00-24:00 is the whole day"),
         (f"hooks: {{timeout: never}}\n{MINIMAL}", "a duration such as"),
+        (f"hooks: {{on_success: 5}}\n{MINIMAL}", "null, the path of a program, or a list"),
+        (f"hooks: {{on_failure: []}}\n{MINIMAL}", "null, the path of a program, or a list"),
+        (f"hooks: {{on_batch: ['', -x]}}\n{MINIMAL}", "null, the path of a program, or a list"),
+        (f"hooks: {{on_batch: [tell, 5]}}\n{MINIMAL}", "(quote it)"),
+        (f'hooks: {{on_batch: [tell, "a\\0b"]}}\n{MINIMAL}', "null, the path of a program, or a list"),
     ],
 )
 def test_wrong_values_elsewhere(folder: Folder, text: str, words: str) -> None:
@@ -478,7 +483,6 @@ def test_wrong_values_elsewhere(folder: Folder, text: str, words: str) -> None:
         "dedupe: similar",
         "faces: auto",
         "follow_symlinks: true",
-        "report: file",
         "preserve: {icc: keep}",
     ],
 )
@@ -491,9 +495,6 @@ def test_inbox_keys_that_are_not_available(folder: Folder, keys: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "hooks: {on_success: run-me}",
-        "hooks: {on_failure: run-me}",
-        "hooks: {on_batch: run-me}",
         "workers: {cpu_share: 50%}",
         "workers: {idle_unload: 5m}",
         "workers: {preload: false}",

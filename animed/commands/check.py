@@ -9,6 +9,7 @@ from animed.commands.capacity import look_at_inotify, look_at_picture, look_at_w
 from animed.commands.findings import Finding, failure, good, warning
 from animed.commands.output import counted, say, say_json, shown
 from animed.commands.places import look_at_inbox, look_at_space, look_at_state
+from animed.commands.programs import look_at_hooks
 from animed.errors import EXIT_OK, ConfigError
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def look(config: Config, draw: Draw) -> Iterator[Finding]:
         yield from look_at_inbox(inbox)
     yield from look_at_space(config)
     yield from look_at_inotify(config)
+    yield from look_at_hooks(config.hooks)
     weights = list(look_at_weights(config))
     yield from weights
     yield from look_at_workers(config)

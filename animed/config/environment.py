@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, get_origin
 from animed.config.fields import near, written
 from animed.config.models import Config, InboxConfig, Part
 from animed.config.problems import Loc, Problem
+from animed.config.programs import Words
 from animed.config.yaml_text import scalar
 
 if TYPE_CHECKING:
@@ -82,9 +83,9 @@ def _read(text: str, kind: Any) -> object:
         if text.strip().lower() not in _BOOLS:
             raise ValueError("true or false (also 1, 0, yes, no, on, off)")
         return _BOOLS[text.strip().lower()]
-    if kind is dict or get_origin(kind) is tuple:
+    if kind is dict or get_origin(kind) is tuple or (kind == Words and text.startswith("[")):
         return _json(text)
-    if kind in {str, Path}:
+    if kind in {str, Path, Words}:
         return None if text == "null" else text
     return scalar(text) if text else text
 

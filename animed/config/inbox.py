@@ -122,8 +122,8 @@ class InboxConfig(Part):
         default_factory=lambda given: _beside(given, "failed"),
         description="Where failed photos go; null is NAME-failed beside the inbox.",
     )
-    report: Annotated[Literal["off", "file"], only("off")] = Field(
-        default="off", description="Text reports in the output folder."
+    report: Literal["off", "file"] = Field(
+        default="off", description="Text files in the output folder that say what failed, and how all is."
     )
     dedupe: Annotated[Literal["content", "path", "similar"], only("content", "path")] = Field(
         default="content", description="Draw equal photos once (content), or every path by itself (path)."

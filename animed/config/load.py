@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -13,14 +14,13 @@ from animed.config import locate
 from animed.config.environment import Assignment, assignments
 from animed.config.explain import explain, unknown_hint
 from animed.config.fields import Reading, folder, written
-from animed.config.models import Config, InboxConfig
+from animed.config.models import Config, HooksConfig, InboxConfig
 from animed.config.overlap import overlaps
 from animed.config.problems import ConfigProblemsError, Loc, Problem, Told, dotted
 from animed.config.yaml_text import parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from pathlib import Path
 
 _NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 _COMMAND_LINE: Final = "command line"
@@ -72,7 +72,9 @@ class _Load:
         self._folders(tree)
         config = self._whole(tree, source, inboxes)
         state_dir = config.state_dir if config else self._state_dir(tree)
-        for told in overlaps(((("inboxes", at), inbox) for at, inbox in inboxes), state_dir):
+        hooks = config.hooks if config else self._hooks(tree)
+        programs = [(("hooks", key), Path(command[0])) for key, command in hooks.commands().items()]
+        for told in overlaps(((("inboxes", at), inbox) for at, inbox in inboxes), state_dir, programs=programs):
             self._tell(told)
         return config
 
@@ -177,6 +179,13 @@ class _Load:
             return folder(tree["state_dir"], self.reading)
         except PydanticCustomError:
             return None  # The problem was told when the whole was checked.
+
+    def _hooks(self, tree: Tree) -> HooksConfig:
+        """Return the hooks of a configuration that has problems, if they are right themselves."""
+        try:
+            return HooksConfig.model_validate(tree.get("hooks", {}), context=self.reading)
+        except ValidationError:
+            return HooksConfig()  # The problem was told when the whole was checked.
 
     def _tell(self, told: Told) -> None:
         """Note one problem."""

@@ -12,6 +12,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from animed.config.fields import AutoCount, AutoSize, Duration, Folder, Percent, Positive, Size, only, refused
 from animed.config.inbox import InboxConfig, Mode, Part, Preserve
+from animed.config.programs import Command  # noqa: TC001 - pydantic reads the types at run time.
 from animed.config.units import format_duration
 from animed.config.windows import Windows  # noqa: TC001 - pydantic reads the types at run time.
 
@@ -105,10 +106,15 @@ class ScheduleConfig(Part):
 class HooksConfig(Part):
     """The section `hooks`: programs that animed starts."""
 
-    on_success: Annotated[str | None, only(None)] = Field(default=None, description="Program to run after a picture.")
-    on_failure: Annotated[str | None, only(None)] = Field(default=None, description="Program to run after a failure.")
-    on_batch: Annotated[str | None, only(None)] = Field(default=None, description="Program to run after a batch.")
+    on_success: Command = Field(default=None, description="Program to run after a picture.")
+    on_failure: Command = Field(default=None, description="Program to run after a failure.")
+    on_batch: Command = Field(default=None, description="Program to run after a batch.")
     timeout: Positive = Field(default=60.0, description="Longest time that such a program may run.")
+
+    def commands(self) -> dict[str, tuple[str, ...]]:
+        """Return the commands that are set, by their keys."""
+        named = {"on_success": self.on_success, "on_failure": self.on_failure, "on_batch": self.on_batch}
+        return {key: command for key, command in named.items() if command is not None}
 
 
 class LoggingConfig(Part):

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from animed.config.problems import Loc, Told, dotted
+from animed.config.programs import open_to_others
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -28,20 +29,26 @@ Identity = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A folder with its role, where it really is, and the (device, inode) of it and of each folder above it."""
+    """A folder with its role, where it really is, and the (device, inode) of it and of each folder above it.
+
+    Or a program, with its mode.
+    """
 
     loc: Loc
     path: Path
     real: Path
     identity: Identity | None
     above: frozenset[Identity]
+    mode: int | None = None  # st_mode; None where it cannot be asked
 
     @classmethod
     def find(cls, loc: Loc, path: Path) -> Place:
-        """Ask the file system about a folder, which need not exist."""
+        """Ask the file system about a folder or a program, which need not exist."""
         real = Path(os.path.realpath(path))
-        found = [_identity(folder) for folder in (real, *real.parents)]
-        return cls(loc, path, real, found[0], frozenset(one for one in found[1:] if one))
+        found = [_stat(folder) for folder in (real, *real.parents)]
+        known = [None if one is None else (one.st_dev, one.st_ino) for one in found]
+        mode = None if found[0] is None else found[0].st_mode
+        return cls(loc, path, real, known[0], frozenset(one for one in known[1:] if one), mode)
 
     def same(self, other: Place) -> bool:
         """Say whether both are one folder."""
@@ -56,19 +63,25 @@ def overlaps(
     inboxes: Iterable[tuple[Loc, InboxConfig]],
     state_dir: Path | None,
     *,
+    programs: Iterable[tuple[Loc, Path]] = (),
     find: Callable[[Loc, Path], Place] = Place.find,
     patience: float = PATIENCE_S,
 ) -> list[Told]:
     """Compare every folder that is used with every other one; only equal roles may share one folder.
 
     A folder whose file system does not answer within `patience` seconds is compared by its name alone: one share that
-    hangs must not keep the service, and with it all other inboxes, from starting.
+    hangs must not keep the service, and with it all other inboxes, from starting. `programs` must lie elsewhere.
     """
     wanted = [used for at, inbox in inboxes for used in _used(at, inbox)]
     if state_dir is not None:
         wanted.append((("state_dir",), state_dir))
-    places = _find_all(wanted, find, patience)
-    return [told for one, other in itertools.combinations(places, 2) for told in _compare(one, other)]
+    folders = len(wanted)
+    wanted += [pair for loc, program in programs for pair in ((loc, program), (loc, program.parent))]
+    found = _find_all(wanted, find, patience)
+    places, rest = found[:folders], found[folders:]
+    told = [told for one, other in itertools.combinations(places, 2) for told in _compare(one, other)]
+    pairs = zip(rest[::2], rest[1::2], strict=True)
+    return told + [one for program, holder in pairs for one in open_to_others(program, holder, places)]
 
 
 def _find_all(wanted: list[tuple[Loc, Path]], find: Callable[[Loc, Path], Place], patience: float) -> list[Place]:
@@ -123,10 +136,9 @@ def _shown(place: Place) -> str:
     return str(place.path) if place.path == place.real else f"{place.path} (really {place.real})"
 
 
-def _identity(path: Path) -> Identity | None:
-    """Return (device, inode), or None if the folder cannot be asked."""
+def _stat(path: Path) -> os.stat_result | None:
+    """Return what a path is, or None if it cannot be asked."""
     try:
-        found = os.stat(path)
+        return os.stat(path)
     except OSError:
         return None  # It is not there (yet), so no other path can lead to it.
-    return found.st_dev, found.st_ino

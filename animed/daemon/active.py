@@ -60,13 +60,14 @@ class BatchTally:
     number: int
     size: int
     began_at: float
-    inbox: str
+    inboxes: tuple[str, ...]  # whose photos are in it
     ended: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, batch: Batch, now: float) -> BatchTally:
         """Start a tally."""
-        return cls(batch.number, len(batch.jobs), now, batch.jobs[0].key.inbox)
+        inboxes = dict.fromkeys(job.key.inbox for job in batch.jobs)
+        return cls(batch.number, len(batch.jobs), now, tuple(inboxes))
 
     def count(self, status: str) -> bool:
         """Count one outcome, and say whether it was the last."""

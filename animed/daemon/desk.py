@@ -67,4 +67,4 @@ class Desk:
         self.reporter.note("file.vanished", key)
         row = self.ledger.get(key)
         if row is not None and row.status in {"retry", "failed"}:
-            self.journal.commit(partial(self.ledger.forget, [key]), lambda: None, now)
+            self.journal.commit(partial(self.ledger.forget, [key]), partial(self.reporter.forgotten, key), now)

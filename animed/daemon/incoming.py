@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from animed.daemon.iothread import Answer, Ended
 from animed.daemon.looking import Digest
+from animed.daemon.noting import FindNotes, RemoveNote, WriteNote
 from animed.daemon.putting import Discard, Place, PutAway, Resolve, StageCopy
 from animed.engine import events
 from animed.errors import WorkersError
@@ -54,6 +55,8 @@ class Incoming:
                 parts.placing.resolved(request, result, now)
             case PutAway() as request:
                 parts.originals.put_away_ended(request, result, now)
+            case WriteNote() | RemoveNote() | FindNotes() as request:
+                parts.reports.answered(answer.inbox, request, result)
             case Discard() | _:
                 pass
 

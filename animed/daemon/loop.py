@@ -63,6 +63,7 @@ class Daemon:
                 self._turn(signals)
             self._shut_down()
         finally:
+            self._parts.hooks.close(self.clock())
             self._parts.pool.kill(self.clock())
             signals.close()
         self._log.info("daemon.stopped", uptime_s=round(self.clock() - self.started_at, 1))
@@ -85,6 +86,7 @@ class Daemon:
         self.incoming.pool_events(self._parts.pool.tick(now), now)
         if self._parts.control is not None:
             self._parts.control.poll(ready, now)
+        self._parts.hooks.poll(ready, now)
         self._tick(now)
         self.on_turn()
 
@@ -92,6 +94,7 @@ class Daemon:
         parts = self._parts
         poller = select.poll()
         control = [] if parts.control is None else parts.control.waitables()
+        control += parts.hooks.waitables()
         for fd in (signals.fileno(), parts.mailbox.fileno(), *parts.pool.waitables(), *control):
             poller.register(fd, select.POLLIN)
         deadline = self._next_deadline(self.clock())
@@ -101,8 +104,9 @@ class Daemon:
     def _next_deadline(self, now: float) -> float | None:
         parts = self._parts
         dues = [parts.pool.next_deadline(now), parts.desk.journal.next_due(), self._deadline]
+        dues.append(parts.hooks.next_deadline(now))
         if not parts.desk.draining:
-            dues += [parts.backlog.next_due(), parts.gate.next_due(now)]
+            dues += [parts.backlog.next_due(), parts.gate.next_due(now), parts.reports.next_due()]
             dues += [inbox.next_deadline(now) for inbox in parts.desk.inboxes.values()]
         if parts.control is not None:
             dues.append(parts.control.next_deadline())
@@ -122,7 +126,9 @@ class Daemon:
                 inbox.tick(parts.arrivals, now)
             parts.backlog.tick(now)
             parts.photos.dispatch(now)
+        parts.hooks.tick(now)
         self._update_state(now)
+        parts.reports.tick(self._state, now)
         self._tell_manager(now)
 
     def _tell_manager(self, now: float) -> None:
@@ -164,7 +170,7 @@ class Daemon:
         parts, now = self._parts, self.clock()
         if self._state == "draining":
             late = self._deadline is not None and now >= self._deadline
-            return late or (parts.pool.stopped and not parts.desk.actives)
+            return late or (parts.pool.stopped and not parts.desk.actives and not parts.hooks.running)
         if self._once and parts.is_through():
             self._drain(None, now)
         return False
@@ -181,11 +187,13 @@ class Daemon:
             inbox.stop()
         self._parts.photos.clear(now)
         self._parts.pool.stop(now)
+        self._parts.hooks.drain(self._deadline, now)
 
     def _shut_down(self) -> None:
         """Kill what has not ended in time, and give the I/O threads a moment for the pictures in their hands."""
         now = self.clock()
         self.incoming.pool_events(self._parts.pool.kill(now), now)
+        self._parts.reports.close(finished=self._stop_by is None)
         end = now + PLACING_S
         for inbox in self._parts.desk.inboxes.values():
             inbox.thread.stop()

@@ -17,6 +17,7 @@ from animed.daemon.backlog import Backlog
 from animed.daemon.desk import Desk
 from animed.daemon.faults import Faults
 from animed.daemon.gate import Gate
+from animed.daemon.hooks import Hooks
 from animed.daemon.inbox import Inbox
 from animed.daemon.iothread import IoThread
 from animed.daemon.journal import Journal
@@ -27,6 +28,7 @@ from animed.daemon.placing import Placing
 from animed.daemon.putting import Delivery
 from animed.daemon.recipes import recipe_of, stage_of, temp_prefix
 from animed.daemon.report import Reporter
+from animed.daemon.reports import Reports
 from animed.daemon.setup import Setup
 from animed.engine import machine, plan
 from animed.engine.environment import environment
@@ -77,11 +79,14 @@ class Parts:
     arrivals: Arrivals
     notifier: Notifier
     gate: Gate
+    hooks: Hooks
+    reports: Reports
     control: ControlServer | None = None
 
     def is_through(self) -> bool:
         """Say whether a single pass has nothing left that could be done now."""
         waiting = self.desk.journal.blocked or len(self.backlog.retries) > 0 or self.placing.busy or self.originals.busy
+        waiting = waiting or self.hooks.busy or self.reports.busy
         if waiting or any(self._is_moving(inbox) for inbox in self.desk.inboxes.values()):
             return False
         return all(not self.desk.inbox_of(key).health.draws for key in self.desk.actives)
@@ -149,6 +154,8 @@ def _wire(
     placing = Placing(desk, faults, originals)
     photos = Photos(desk, backlog, pool, placing, faults, gate=gate)
     arrivals = Arrivals(desk, backlog, faults, placing, originals)
+    hooks, reports = Hooks(log, config), Reports(desk)
+    desk.reporter.listeners += [hooks, reports]
     for inbox in desk.inboxes.values():
         # Leftovers lie where pictures are staged, and beside the names of pictures that were being placed.
         rows = desk.ledger.publishing(inbox.name)
@@ -169,6 +176,8 @@ def _wire(
         arrivals,
         notifier,
         gate,
+        hooks,
+        reports,
     )
 
 

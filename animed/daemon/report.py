@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict, deque
 from typing import TYPE_CHECKING, Final
 
+from animed.daemon.outcomes import BatchEnded, Ending, PhotoEnded
 from animed.logs import path_fields
 from animed.records import absolute
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
     from animed.daemon.active import Active, BatchTally
+    from animed.daemon.outcomes import Listener
     from animed.records import PhotoKey
 
 OUTCOMES: Final = ("done", "failed", "duplicate", "skipped", "ignored")
@@ -33,6 +35,7 @@ class Reporter:
         self._noted: set[tuple[str, str]] = set()
         self._finished: deque[float] = deque(maxlen=100_000)
         self.since_start: Counter[str] = Counter(dict.fromkeys(OUTCOMES, 0))
+        self.listeners: list[Listener] = []
 
     def path(self, key: PhotoKey) -> dict[str, str]:
         """Return the fields that name a photo."""
@@ -58,26 +61,36 @@ class Reporter:
     def done(self, active: Active, now: float) -> None:
         """Log a picture that is durable under its final name."""
         self._outcome("done", active, now, attempt=active.job.attempt)
+        self._tell(active, "done", output=active.output)
 
     def duplicate(self, active: Active, now: float) -> None:
         """Log a photo that got its own copy of the picture that the same bytes have already."""
         self._outcome("duplicate", active, now, **path_fields(active.of, "of"))
+        self._tell(active, "duplicate", output=active.output)
 
     def skipped(self, active: Active, cause: str, now: float) -> None:
         """Log a photo that a policy left out."""
         self._outcome("skipped", active, now, cause=cause)
+        self._tell(active, "skipped", reason=cause)
 
     def failed(self, active: Active, reason: str, detail: str, now: float) -> None:
         """Log a photo that is given up."""
         self._outcome("failed", active, now, reason=reason, detail=detail, attempt=active.job.attempt)
+        self._tell(active, "failed", reason=reason, detail=detail)
 
-    def recovered(self, key: PhotoKey, status: str, output: bytes, style: str) -> None:
+    def recovered(self, key: PhotoKey, status: Ending, output: bytes, style: str) -> None:
         """Log a photo whose picture was placed, but whose outcome a crash kept from being recorded."""
         figures = dict.fromkeys((*_SIZES, *_TIMES, "wait_s", "total_s", "batch", "batch_size", "worker", "attempt"))
         self.since_start[status] += 1
         self._log.info(
             f"file.{status}", **self.path(key), **path_fields(output, "output"), style=style, recovered=True, **figures
         )
+        self._each(PhotoEnded(key, status, absolute(self._roots[key.inbox], key.path), output, style))
+
+    def forgotten(self, key: PhotoKey) -> None:
+        """Tell the listeners that a photo's record is gone."""
+        for listener in self.listeners:
+            listener.photo_forgotten(key)
 
     def original_kept(self, key: PhotoKey, why: str) -> None:
         """Log an original that stays although it was to go."""
@@ -94,6 +107,9 @@ class Reporter:
         """Log a batch whose last photo has its outcome."""
         seconds = round(now - tally.began_at, 3)
         self._log.info("batch.done", batch=tally.number, batch_size=tally.size, seconds=seconds, **tally.ended)
+        ended = BatchEnded(tally.number, tally.size, tally.inboxes, seconds, dict(tally.ended))
+        for listener in self.listeners:
+            listener.batch_ended(ended)
 
     def rate_per_min(self, now: float) -> float:
         """Return the pictures a minute over the last ten minutes, or since the first of them."""
@@ -109,6 +125,16 @@ class Reporter:
             self._finished.append(now)
         level = self._log.warning if status == "failed" else self._log.info
         level(f"file.{status}", **self.path(active.job.key), **_figures(active, now), **fields)
+
+    def _tell(self, active: Active, status: Ending, *, output: bytes = b"", reason: str = "", detail: str = "") -> None:
+        job = active.job
+        photo = absolute(self._roots[job.key.inbox], job.key.path)
+        style, attempt = job.recipe.style, job.attempt
+        self._each(PhotoEnded(job.key, status, photo, output, style, reason, detail, attempt, active.batch))
+
+    def _each(self, ended: PhotoEnded) -> None:
+        for listener in self.listeners:
+            listener.photo_ended(ended)
 
 
 def _figures(active: Active, now: float) -> dict[str, object]:

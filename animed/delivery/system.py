@@ -59,6 +59,11 @@ class System:
         """Return the names in an open folder."""
         return [os.fsencode(name) for name in os.listdir(folder)]
 
+    def entries(self, folder: int) -> list[tuple[bytes, bool]]:
+        """Return the names in an open folder, each with whether it is a folder; a link is none."""
+        with os.scandir(folder) as found:
+            return [(os.fsencode(entry.name), entry.is_dir(follow_symlinks=False)) for entry in found]
+
     def mkdir(self, entry: Entry, mode: int) -> None:
         """Make a folder; the umask applies."""
         os.mkdir(entry.name, mode, dir_fd=entry.folder)
