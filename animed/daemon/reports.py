@@ -41,6 +41,8 @@ class _Shelf:
     search: Literal["due", "asked", "done"] = "due"
     names: dict[str, tuple[bytes, str]] = field(default_factory=dict)  # by owner: name and stamp
     writing: Counter[str] = field(default_factory=Counter)  # owners whose note an I/O thread is writing
+    checked: tuple[int, int] | None = None  # failures and notes when they were last compared one by one
+    due: float = 0.0  # the earliest time of the next comparison
 
 
 @dataclass(slots=True)
@@ -104,6 +106,7 @@ class Reports:
                 continue
             for inbox in inboxes:
                 self._search(inbox)
+                self._compare(inbox, now)
             self._renew(self._signs.setdefault(output, _Sign()), state, inboxes, writer=writer, now=now)
 
     def close(self, *, finished: bool) -> None:
@@ -150,6 +153,19 @@ class Reports:
         if inbox is not None and isinstance(result, SearchEnded):
             self._reconcile(inbox)
 
+    def _compare(self, inbox: Inbox, now: float) -> None:
+        """Put the notes right where their number is not that of the failures: someone changed the ledger unheard."""
+        shelf = self._shelf(inbox)
+        failed = self._desk.ledger.totals().get(inbox.name, {}).get("failed", 0)
+        counts = (failed, len(shelf.names))
+        if shelf.search != "done" or shelf.writing or failed == len(shelf.names) or counts == shelf.checked:
+            return
+        if now < shelf.due:
+            self._wake(shelf.due)
+            return
+        shelf.due, shelf.checked = now + EVERY_S, counts
+        self._reconcile(inbox)
+
     def _reconcile(self, inbox: Inbox) -> None:
         """Write what is missing or old; remove what is about no failure any more. A note that waits for a try stays."""
         rows = {reporttext.owner(self._instance, row.key): row for row in self._desk.ledger.failures(inbox.name)}
@@ -170,6 +186,8 @@ class Reports:
         shelf.writing -= Counter([note.owner])
         if isinstance(result, bytes):
             shelf.names[note.owner] = (result, note.stamp)
+        elif result is not None:
+            shelf.checked = None  # It was refused: it is tried again when its time has come.
 
     def _remove(self, inbox: Inbox, key: PhotoKey) -> None:
         """Remove a photo's note if there is one, or is about to be."""
@@ -190,15 +208,10 @@ class Reports:
         if told == sign.told or (sign.asked is not None and not self._is_lost(sign.asked)):
             return
         if now < sign.due:
-            self._due = sign.due if self._due is None else min(self._due, sign.due)
+            self._wake(sign.due)
             return
         sign.told, sign.due, sign.asked = told, now + EVERY_S, writer.name
         self._ask_status(state, inboxes, writer=writer)
-        for inbox in inboxes:
-            # Whoever changed the ledger while nobody listened shows in the counts.
-            shelf = self._shelf(inbox)
-            if shelf.search == "done" and len(shelf.names.keys() | shelf.writing.keys()) != self._failed(inbox):
-                self._reconcile(inbox)
 
     def _ask_status(self, state: str, inboxes: list[Inbox], *, writer: Inbox) -> None:
         names = {inbox.name for inbox in inboxes}
@@ -219,9 +232,6 @@ class Reports:
         shown = {status: counts.get(status, 0) for status in _COUNTED}
         return InboxLine(inbox.name, inbox.state, shown, tuple(inbox.health.troubles))
 
-    def _failed(self, inbox: Inbox) -> int:
-        return self._desk.ledger.totals().get(inbox.name, {}).get("failed", 0)
-
     # What both need.
 
     def _groups(self) -> dict[str, list[Inbox]]:
@@ -238,6 +248,9 @@ class Reports:
     def _ask(self, inbox: Inbox, request: NoteRequest) -> None:
         self._asked[inbox.name] += 1
         inbox.ask(request)
+
+    def _wake(self, due: float) -> None:
+        self._due = due if self._due is None else min(self._due, due)
 
     def _is_lost(self, name: str) -> bool:
         inbox = self._desk.inboxes.get(name)

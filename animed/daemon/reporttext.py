@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from animed.schedule.rows import Row
 
 STATUS_NAMES: Final = (b"animed-status.txt", *(b"animed-status-%d.txt" % number for number in range(2, 10)))
+_OVER: Final = frozenset({"stopped", "finished"})
 SHOWN: Final = 10  # failures in the status
 _AGAIN: Final = "put it into the inbox again"
 _ADMIN: Final = "ask whoever looks after animed"
@@ -91,14 +92,17 @@ def failure(instance: str, row: Row) -> Note:
 
 def status(instance: str, state: str, inboxes: Sequence[InboxLine], failures: Sequence[Row], *, now: float) -> Note:
     """Return the note about the whole: the state, the counts, the last failures. `now` is wall-clock seconds."""
-    lines = [f"animed: {state} at {_time(now)}" if state in {"stopped", "finished"} else f"animed: {state}", ""]
+    over = state in _OVER
+    lines = [f"animed: {state} at {_time(now)}" if over else f"animed: {state}", ""]
     for inbox in inboxes:
-        lines += [f"Inbox {inbox.name}: {inbox.state}{_troubles(inbox.troubles)}", f"  {_counted(inbox.counts)}"]
+        lines += [f"Inbox {inbox.name}: {'' if over else inbox.state}{_troubles(inbox.troubles)}".rstrip(": ")]
+        lines += [f"  {_counted(inbox.counts)}"]
     if failures:
         lines += ["", "The last photos that could not be drawn:"]
         lines += [f"  {clean(printable(row.key.path))}: {_what(row)}" for row in failures[:SHOWN]]
         lines += ["Beside the place of each one's picture, NAME.failed.txt says what to do."]
-    lines += ["", f"Written at {_time(now)}, and again when something changes, at most once a minute.", ""]
+    again = "when it is started again" if over else "when something changes, at most once a minute"
+    lines += ["", f"Written at {_time(now)}, and next {again}.", ""]
     return Note("\n".join(lines), f"animed-status {instance}", str(round(now * 1000)))
 
 
