@@ -32,6 +32,13 @@ if TYPE_CHECKING:
 PATIENCE = 60.0  # seconds; only ever waited for when something is broken
 
 
+class Fence:
+    """A request that touches nothing: when it is answered, those before it were."""
+
+    def run(self, beat: Callable[[], None]) -> None:
+        """Answer."""
+
+
 class Finds:
     """Takes what the inbox finds, and remembers what is known already."""
 
@@ -83,6 +90,7 @@ class LiveInbox:
         for folder in (self.root, self.output):
             folder.mkdir(exist_ok=True)
         self.skipped = 0.0
+        self._passed: list[Fence] = []
         self.log = ListLog()
         self.finds = Finds()
         self._mailbox: Mailbox[Any] = Mailbox()
@@ -111,7 +119,9 @@ class LiveInbox:
     def turn(self) -> None:
         """Take in what has come, and do what is due."""
         for post in self._mailbox.drain():
-            if isinstance(post, Answer):
+            if isinstance(post, Answer) and isinstance(post.request, Fence):
+                self._passed.append(post.request)
+            elif isinstance(post, Answer):
                 self.inbox.answered(post, self.finds, self.now())
             else:
                 self.inbox.hinted(post, self.finds, self.now())
@@ -130,7 +140,10 @@ class LiveInbox:
         self.until(lambda: self.finds.scans and (self.inbox.watching.live or self.inbox.watching.mode != "native"))
 
     def skip(self, seconds: float) -> None:
-        """Let time pass in which nothing happens."""
+        """Let time pass in which nothing happens: what was asked of the thread before has been answered and taken."""
+        fence = Fence()
+        self.inbox.ask(fence)
+        self.until(lambda: fence in self._passed and not self.inbox.scans.running)
         self.skipped += seconds
 
     def write(self, name: str, content: bytes = b"photo") -> bytes:
