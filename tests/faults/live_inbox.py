@@ -94,7 +94,7 @@ class LiveInbox:
         self.log = ListLog()
         self.finds = Finds()
         self._mailbox: Mailbox[Any] = Mailbox()
-        settings = {"watch": "native", "stable_for": 0.2, "rescan_interval": 300.0} | keys
+        settings: dict[str, Any] = {"watch": "native", "stable_for": 0.2, "rescan_interval": 300.0} | keys
         config = InboxConfig(name="phone", path=self.root, output=self.output, **settings)
         rules = Rules(extensions=config.extensions, ignore=config.ignore)
         delivery = Delivery(str(self.output), stage_of(config, "inst", "run"), None, None)

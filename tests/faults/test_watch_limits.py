@@ -33,6 +33,11 @@ def watch_of(live: LiveInbox) -> Watch:
     return live.inbox.watching.watch
 
 
+def mode(live: LiveInbox) -> str:
+    """Return how the inbox is watched."""
+    return live.inbox.watching.mode
+
+
 def kill(live: LiveInbox, thread: str) -> Watch:
     """End one of the watch's threads, as an error in it would; return the watch."""
     watch = watch_of(live)
@@ -137,7 +142,7 @@ def test_without_room_in_the_kernel_the_inbox_is_polled(
     monkeypatch.setattr(watching, "Watch", partial(Watch, reader=reader))
     with living(tmp_path, poll_interval=10.0) as live:
         live.ready()
-        assert live.inbox.watching.mode == "poll"
+        assert mode(live) == "poll"
         for name in ("a.jpg", "b.jpg"):
             live.write(name)
             live.skip(10.0)
@@ -150,7 +155,7 @@ def test_without_room_in_the_kernel_the_inbox_is_polled(
         monkeypatch.setattr(watching, "Watch", Watch)
         live.skip(2 * watching.RETRY_S)
         live.until(lambda: live.inbox.watching.live)
-        assert live.inbox.watching.mode == "native"
+        assert mode(live) == "native"
 
 
 def test_an_overflow_of_the_queue_is_made_good(tmp_path: Path) -> None:
