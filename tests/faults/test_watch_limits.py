@@ -183,6 +183,21 @@ def test_an_inbox_starts_and_stops_fifty_times(tmp_path: Path) -> None:
     assert (threading.active_count(), len(os.listdir("/proc/self/fd"))) == (threads, descriptors)
 
 
+def test_a_stop_with_an_event_in_hand_is_no_error(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """An emitter that is stopped before, or while, it waits for an event says nothing and raises nothing."""
+    with living(tmp_path) as live:
+        live.ready()
+        emitter = watch_of(live)._emitter
+        assert emitter is not None
+    emitter.queue_events(1.0)
+    for _ in range(10):
+        with living(tmp_path) as live:
+            live.ready()
+            live.write("a.jpg")
+            (live.root / "a.jpg").unlink()  # Removals are held back for half a second.
+    assert caplog.records == []
+
+
 def test_a_root_that_is_replaced_is_watched_anew(tmp_path: Path) -> None:
     """Another folder under the inbox's name, by rename or by removal, is found out, watched and scanned."""
     with living(tmp_path) as live:
