@@ -203,9 +203,8 @@ class Digest:
             return PhotoError(VANISHED)
         if code in _DENIED:
             stat = self.job.stat
-            return PhotoError(
-                Reason.UNREADABLE, f"{os.strerror(code)}: mode {stat.mode & 0o7777:04o}, uid {os.geteuid()}"
-            )
+            reader = f"read as uid {os.geteuid()}, gid {os.getegid()}"
+            return PhotoError(Reason.UNREADABLE, f"{os.strerror(code)}: mode {stat.mode & 0o7777:04o}, {reader}")
         return place_or_photo(self.root, code)
 
 
