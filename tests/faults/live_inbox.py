@@ -19,6 +19,7 @@ from animed.daemon.iothread import Answer, IoThread
 from animed.daemon.mailbox import Mailbox
 from animed.daemon.putting import Delivery
 from animed.daemon.recipes import stage_of, temp_prefix
+from animed.daemon.setup import Setup
 from animed.intake.rules import Rules
 
 if TYPE_CHECKING:
@@ -100,10 +101,9 @@ class LiveInbox:
         delivery = Delivery(str(self.output), stage_of(config, "inst", "run"), None, None)
         log: Any = self.log
         self.inbox = Inbox(
-            config, recipe=RECIPE, delivery=delivery, rules=rules,
+            Setup(config, RECIPE, delivery, rules, min_free=0),
             thread=IoThread("phone", self._mailbox.post, clock=self.now),
-            hints=deliver or partial(self._mailbox.post), log=log, min_free=0,
-            temp_prefix=temp_prefix("inst"), outputs=set(),
+            hints=deliver or partial(self._mailbox.post), log=log, temp_prefix=temp_prefix("inst"), outputs=set(),
         )  # fmt: skip
         self.inbox.start()
 

@@ -20,7 +20,7 @@ from animed.delivery.publish import Placed, discard, place
 from animed.engine.staging import KERNEL, write
 from animed.intake.rules import Rules
 from animed.intake.scan import Scanner
-from animed.records import FileStat, Sighting, Stage
+from animed.records import Stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -216,16 +216,3 @@ def test_no_look_without_need(bench: Callable[..., Bench]) -> None:
     run.run(3600)
     assert run.daemon._next_deadline(run.now) is None
     assert run.thread.requests == []
-
-
-def test_a_stale_handle_of_one_photo_is_its_own(bench: Callable[..., Bench]) -> None:
-    """A photo whose looks fail while the inbox can be listed costs no other photo anything."""
-    run = bench()
-    run.world.write(b"good.jpg", b"good")
-    run.inbox.scans.wanted = True
-    stat = FileStat(1, 1, 1, 1, 1, 0o100644)
-    run.parts.arrivals.settled(Sighting(run.key(b"stale.jpg"), stat, run.now), run.now)
-    run.run(5)
-    run.draw_all()
-    assert run.outcomes() == [("good.jpg", "done")]
-    assert run.state() == "ready"
