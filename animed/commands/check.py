@@ -10,6 +10,7 @@ from animed.commands.findings import Finding, failure, good, warning
 from animed.commands.output import counted, say, say_json, shown
 from animed.commands.places import look_at_inbox, look_at_space, look_at_state
 from animed.commands.programs import look_at_hooks
+from animed.commands.settings import look_at_settings
 from animed.errors import EXIT_OK, ConfigError
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def run(config_file: Path | None, *, as_json: bool, draw: Draw = draw_test_pictu
 def look(config: Config, draw: Draw) -> Iterator[Finding]:
     """Yield each finding as soon as it is known: the last ones take seconds."""
     yield good("config", "", f"{shown(str(config.source))}: {counted(len(config.inboxes), 'inbox', 'inboxes')}")
+    yield from look_at_settings(config)
     yield look_at_state(config.state_dir)
     for inbox in config.inboxes:
         yield from look_at_inbox(inbox)

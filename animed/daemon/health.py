@@ -87,7 +87,8 @@ class Health:
 class ScanClock:
     """When an inbox is scanned next: after its interval, or as soon as it is wanted, but never too often.
 
-    A scan never starts sooner than a hundred times the processor time that the last one took.
+    A scan never starts sooner than a hundred times the processor time that the last one took, nor sooner than the time
+    that a slow file system took for it: scanning takes half of the time at most.
     """
 
     def __init__(self, interval: float) -> None:
@@ -96,15 +97,15 @@ class ScanClock:
         self.resting = False  # no scan by the clock: only what is wanted
         self.running = False
         self._ended: float | None = None
-        self._cost = 0.0
+        self._rest = 0.0  # seconds after the end
 
     def begin(self) -> None:
         """Note that a scan begins."""
         self.running, self.wanted = True, False
 
-    def end(self, cpu_s: float, now: float) -> None:
+    def end(self, cpu_s: float, now: float, *, wall_s: float = 0.0) -> None:
         """Note that a scan has ended, and what it cost."""
-        self.running, self._ended, self._cost = False, now, cpu_s
+        self.running, self._ended, self._rest = False, now, max(100 * cpu_s, wall_s)
 
     def next_due(self) -> float | None:
         """Return when the next scan may begin; None while one runs, or when none is wanted."""
@@ -113,4 +114,4 @@ class ScanClock:
             return None
         if self._ended is None:
             return 0.0
-        return self._ended + max(100 * self._cost, 0.0 if self.wanted else self.interval)
+        return self._ended + max(self._rest, 0.0 if self.wanted else self.interval)

@@ -267,7 +267,7 @@ class Inbox:
             self._scan_ended(result, sink, now)
 
     def _scan_ended(self, ended: ScanEnded, sink: Sink, now: float) -> None:
-        self.scans.end(ended.cpu_s, now)
+        self.scans.end(ended.cpu_s, now, wall_s=ended.wall_s)
         self.scanned = True
         if ended.identity in {None, self._identity}:
             sink.scanned(self, now)

@@ -89,6 +89,7 @@ class ScanEnded:
 
     cpu_s: float
     identity: Identity | None = None  # of the root that was scanned
+    wall_s: float = 0.0  # how long its file system took for it; waiting for the next slice does not count
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +98,20 @@ class Scan:
 
     scanner: Scanner
     below: bytes = b""
+    clock: Callable[[], float] = time.monotonic
 
     def slices(self) -> Iterator[tuple[Entry, ...] | ScanEnded]:
         """Yield a few hundred entries at a time."""
-        began = time.thread_time()
+        cpu_s, wall_s = time.thread_time(), 0.0
         entries = self.scanner.scan(self.below)
-        while part := tuple(itertools.islice(entries, _SLICE)):
+        while True:
+            began = self.clock()
+            part = tuple(itertools.islice(entries, _SLICE))
+            wall_s += self.clock() - began
+            if not part:
+                break
             yield part
-        yield ScanEnded(time.thread_time() - began, root_identity(self.scanner.root))
+        yield ScanEnded(time.thread_time() - cpu_s, root_identity(self.scanner.root), wall_s)
 
 
 Look = FileStat | str | None  # a stat, the rule that leaves a path out, or None for what is gone
@@ -196,9 +203,8 @@ class Digest:
             return PhotoError(VANISHED)
         if code in _DENIED:
             stat = self.job.stat
-            return PhotoError(
-                Reason.UNREADABLE, f"{os.strerror(code)}: mode {stat.mode & 0o7777:04o}, uid {os.geteuid()}"
-            )
+            reader = f"read as uid {os.geteuid()}, gid {os.getegid()}"
+            return PhotoError(Reason.UNREADABLE, f"{os.strerror(code)}: mode {stat.mode & 0o7777:04o}, {reader}")
         return place_or_photo(self.root, code)
 
 

@@ -20,6 +20,7 @@ Mode = Literal["native", "poll", "both", "off"]
 CHECK_S: Final = 5.0  # seconds between two looks at the watch's threads; that costs no disk access
 RETRY_S: Final = 60.0  # a watch that the kernel had no room for is tried again, at first after this time
 LONGEST_S: Final = 3600.0  # and at last after this one
+MOST_CHECK_S: Final = 600.0  # a watch that dies again and again is looked at, and renewed, no more seldom than this
 
 
 class Watching:
@@ -30,6 +31,7 @@ class Watching:
         self._rules = rules
         self._sink = sink
         self._check_at = 0.0
+        self._check_s = CHECK_S  # until the next look; it doubles with every death in a row
         self._retry = PlaceBackoff(Backoff(RETRY_S, 2, LONGEST_S))
         self.watch: Watch | None = None  # started, or being started
         self.live = False
@@ -67,7 +69,7 @@ class Watching:
         """Note that a watch lives; False when it has been replaced meanwhile."""
         if watch is not self.watch:
             return False
-        self.live, self.limited, self._check_at = True, False, now + CHECK_S
+        self.live, self.limited, self._check_at = True, False, now + self._check_s
         self._retry.reset()
         return True
 
@@ -97,8 +99,13 @@ class Watching:
         return self._check_at if self.live else self._retry.next_due
 
     def fault(self, now: float) -> str | None:
-        """Look at the watch's threads when it is time; return what has died."""
+        """Look at the watch's threads when it is time; return what has died.
+
+        Each death leads to a scan, so that the look after a death in a row comes later than the last one.
+        """
         if not self.live or self.watch is None or now < self._check_at:
             return None
-        self._check_at = now + CHECK_S
-        return self.watch.health()
+        dead = self.watch.health()
+        self._check_s = CHECK_S if dead is None else min(2 * self._check_s, MOST_CHECK_S)
+        self._check_at = now + self._check_s
+        return dead

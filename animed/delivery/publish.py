@@ -87,6 +87,7 @@ def place(
         goal = _Goal(system, staged, stage, Entry(folder, name), overwrite)
         with _held(system, staged, fd, stage) as held:
             _regroup(system, held, making)
+            _note_mode(system, held, stage, making)
             try:
                 goal.take(held)
             except FileExistsError:
@@ -228,6 +229,13 @@ def _regroup(system: System, held: Temp, making: Making) -> None:
         with tolerating("the group of a file", making.notes):
             system.chgrp(held.descriptor, making.group)
         system.fsync(held.descriptor)
+
+
+def _note_mode(system: System, held: Temp, stage: Stage, making: Making) -> None:
+    """Note a mode that was wanted and that the file system would not set."""
+    found = system.fstat(held.descriptor).st_mode & 0o777
+    if stage.mode is not None and found != stage.mode & 0o777:
+        making.notes.append(f"the mode of a file could not be set: it is {found:04o}")
 
 
 def _settle_name(system: System, staged: Staged, folder: int, name: bytes) -> bool:

@@ -208,10 +208,11 @@ def make(
     runtime.prepare(threads)
     place = runtime.pick_device(device)
     loaded = {file.style: weights.load(file, device=place) for file in weights_files}
-    chosen = runtime.choose(precision, next(iter(loaded.values())))
-    networks = {style: network.to(chosen.dtype) for style, network in loaded.items()}
-    # Kernels and mapped memory depend on shapes only, so one style warms the process for all.
-    runtime.warm(next(iter(networks.values())), _warm_sizes(sizes))
+    with runtime.explained():
+        chosen = runtime.choose(precision, next(iter(loaded.values())))
+        networks = {style: network.to(chosen.dtype) for style, network in loaded.items()}
+        # Kernels and mapped memory depend on shapes only, so one style warms the process for all.
+        runtime.warm(next(iter(networks.values())), _warm_sizes(sizes))
     return Pipeline(networks, precision=chosen)
 
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 NO_TMPFILE: Final = frozenset(
     {errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT, errno.ENOSYS, errno.ENXIO, errno.EPERM, errno.EACCES}
 )
+# Shares that keep no modes refuse to set one; the picture is good without, and the parent notes it.
+NO_MODES: Final = frozenset({errno.EPERM, errno.EACCES, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
 NO_FSYNC: Final = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP})  # nothing to synchronise there
 CREATE_MODE: Final = 0o666  # less the umask, which the kernel takes off (or the folder's default ACL, which wins)
 FLAGS: Final = os.O_RDWR | os.O_CLOEXEC
@@ -112,7 +114,8 @@ def _set_mode(fd: int, mode: int, kernel: Kernel) -> None:
     try:
         kernel.fchmod(fd, mode)
     except OSError as error:
-        raise OSError(error.errno, f"mode {mode:04o} cannot be set there: {error.strerror}") from error
+        if error.errno not in NO_MODES:
+            raise OSError(error.errno, f"mode {mode:04o} cannot be set there: {error.strerror}") from error
 
 
 def _keep_mtime(fd: int, mtime_ns: int, kernel: Kernel) -> None:

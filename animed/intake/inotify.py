@@ -2,7 +2,8 @@
 
 watchdog 7.1 as it comes watches ignored folders too, hides that the watch limit was reached below the root, keeps a
 phantom watch for a folder that may not be read, warns (and, with warnings as errors, kills its reader) when a folder
-is found twice, and can die of a KeyError when a folder was moved out and another took its name.
+is found twice, can die of a KeyError when a folder was moved out and another took its name, and logs an error when it
+is stopped while it holds an event back.
 """
 
 from __future__ import annotations
@@ -170,3 +171,13 @@ class Emitter(InotifyEmitter):
             overflowed=self._overflowed,
         )
         self._inotify = self.group
+
+    def queue_events(self, timeout: float, *, full_events: bool = False) -> None:
+        """Queue the next event. A watch that ends while an event is held back is no error, as the base class has it."""
+        del timeout  # The base class waits without one, too.
+        with self._lock:
+            inotify = self._inotify
+        event = None if inotify is None else inotify.read_event()
+        with self._lock:
+            if event is not None and self._inotify is not None:
+                self.build_and_queue_event(event, full_events=full_events)

@@ -113,6 +113,7 @@ def _make_private(folder: str) -> None:
     _make_private(os.path.dirname(folder))
     with contextlib.suppress(FileExistsError):  # Another process made it between the look and the call.
         os.mkdir(folder, 0o700)
+        os.chmod(folder, 0o700)  # A umask may have taken the search bit, without which nobody could enter.
     if not os.path.isdir(folder):
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder)
 

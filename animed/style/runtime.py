@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
+import mmap
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -13,7 +15,7 @@ from torch import Tensor
 from animed.errors import WorkersError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from animed.style.network import Beat, Generator
 
@@ -137,3 +139,24 @@ def _read_cpuinfo() -> str:
             return source.read()
     except OSError:
         return ""
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Tell a sandbox in which the network cannot run from other failures of its library: raise WorkersError then."""
+    try:
+        yield
+    except RuntimeError as error:
+        if _may_make_code():
+            raise
+        title = f"this sandbox forbids machine code that is made at run time, which the network needs: {error}"
+        raise WorkersError(title, remedy="set MemoryDenyWriteExecute=no in the unit, or allow execmem") from error
+
+
+def _may_make_code() -> bool:
+    """Say whether memory may be written and executed."""
+    try:
+        mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC).close()
+    except OSError:
+        return False
+    return True
