@@ -1,0 +1,329 @@
+"""What is done to the service and to its places: a plan drawn from a seed, and the hands that carry it out."""
+
+from __future__ import annotations
+
+import heapq
+import os
+import random
+import signal
+import time
+from collections import Counter
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Final
+
+from .ground import INBOXES, MARKED
+from .settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .ground import Ground
+    from .service import Service
+    from .story import Story
+
+KINDS: Final = {
+    "kill": 8, "kill_busy": 12, "kill_worker": 12, "term": 5, "term_twice": 3, "fill_output": 5, "fill_state": 4,
+    "read_only": 5, "unmount": 6, "clock": 4, "overflow": 3, "reload": 6, "reload_invalid": 3, "rescan": 2, "dump": 1,
+    "freeze": 3,
+}  # fmt: skip
+NEED_MOUNTS: Final = frozenset({"fill_output", "fill_state", "unmount"})
+_QUEUE: Final = "/proc/sys/fs/inotify/max_queued_events"
+_MOST_QUEUED: Final = 100_000  # where the kernel's queue is longer, filling it would take too long
+_JUMPS: Final = (-86_400, -3_600, -30, 30, 3_600, 86_400 * 400)
+_BUSY_S: Final = 8.0  # how long a kill waits for the service to do something
+_READY_S: Final = 15.0  # the same for a reload, which needs a service that is up
+_ANSWER_S: Final = 60.0
+_RESTART_S: Final = 1.0  # between two restarts of a service that ends by itself, as a service manager would wait
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One fault: after how long a pause, of what kind, how long it lasts, and dice for all else."""
+
+    pause: float
+    kind: str
+    hold: float
+    dice: random.Random
+
+
+def plan(seed: int, kinds: dict[str, int]) -> Iterator[Step]:
+    """Yield faults without end, always the same ones for a seed."""
+    dice = random.Random(f"{seed} faults")
+    for number in count():
+        kind = dice.choices(list(kinds), list(kinds.values()))[0]
+        yield Step(dice.uniform(0.2, 3.5), kind, dice.uniform(0.3, 5.0), random.Random(f"{seed} fault {number}"))
+
+
+def possible(ground: Ground) -> tuple[dict[str, int], dict[str, str]]:
+    """Return the kinds of faults that can be done here, and why each of the others cannot."""
+    out: dict[str, str] = {}
+    if not ground.mounts:
+        out |= dict.fromkeys(sorted(NEED_MOUNTS), "no right to mount")
+        if os.geteuid() == 0:
+            out["read_only"] = "no right to mount, and root may write where nobody may"
+    if (length := queue_length()) is None or length > _MOST_QUEUED:
+        out["overflow"] = f"the queue of inotify holds {length} events"
+    return {kind: weight for kind, weight in KINDS.items() if kind not in out}, out
+
+
+def queue_length() -> int | None:
+    """Return how many events the kernel keeps for a reader of inotify."""
+    try:
+        with open(_QUEUE, encoding="ascii") as file:
+            return int(file.read())
+    except OSError:
+        return None
+
+
+class Faults:
+    """Carries out a plan, keeps the service alive, and heals what is due."""
+
+    def __init__(self, ground: Ground, service: Service, story: Story, *, say: Callable[[str], None]) -> None:
+        self._ground, self._service, self._story, self._say = ground, service, story, say
+        self.counts: Counter[str] = Counter()
+        self.settings = Settings()
+        self.unanswered = 0  # reloads that nothing was said of
+        self._heals: list[tuple[float, int, str, Callable[[], None]]] = []
+        self._tickets = count()
+        self._offset = 0
+        self._restart_at = 0.0
+
+    def configure(self, settings: Settings) -> None:
+        """Write a configuration."""
+        self.settings = settings
+        self._replace_config(settings.text(self._ground))
+
+    def do(self, step: Step) -> None:
+        """Carry out one step, and what falls due before it."""
+        self.pause(step.pause)
+        done: bool = getattr(self, step.kind)(step)
+        self.counts[step.kind if done else f"{step.kind} (came to nothing)"] += 1
+
+    def pause(self, seconds: float) -> None:
+        """Let time pass; heal what is due, and start the service again where it has ended by itself."""
+        end = time.monotonic() + seconds
+        while True:
+            now = time.monotonic()
+            while self._heals and self._heals[0][0] <= now:
+                self._end(heapq.heappop(self._heals))
+            if not self._service.runs() and now >= self._restart_at:
+                self._note("restart", f"the service had ended with {self._service.life.status}")
+                self._restart_at = now + _RESTART_S
+                self._service.start()
+            if now >= end:
+                return
+            time.sleep(min(0.1, end - now))
+
+    def heal(self) -> None:
+        """End all faults."""
+        while self._heals:
+            self._end(heapq.heappop(self._heals))
+        self._ground.heal()
+
+    def _note(self, kind: str, text: str = "") -> None:
+        self._story.fault(f"{kind} {text}".strip())
+        self._say(f"{self._story.now():8.2f} {kind} {text}".rstrip())
+
+    def _hold(self, step: Step, heal: Callable[[], None]) -> None:
+        heapq.heappush(self._heals, (time.monotonic() + step.hold, next(self._tickets), step.kind, heal))
+
+    def _end(self, entry: tuple[float, int, str, Callable[[], None]]) -> None:
+        self._note(f"end of {entry[2]}")
+        entry[3]()
+
+    # Deaths.
+
+    def _restart(self, step: Step) -> None:
+        if step.dice.random() < 0.4:
+            self.configure(Settings.drawn(step.dice))
+        time.sleep(step.dice.choice((0, 0, 0.5, 1.5)))
+        self._service.start()
+
+    def kill(self, step: Step) -> bool:
+        """Kill -9 at any moment, while it starts too."""
+        self._note("kill", f"life {self._service.life.number}")
+        self._service.kill()
+        self._restart(step)
+        return True
+
+    def kill_busy(self, step: Step) -> bool:
+        """Kill -9 just after something happened to a photo."""
+        before = self._outcomes()
+        busy = self._wait(lambda: self._outcomes() > before, _BUSY_S)
+        time.sleep(step.dice.choice((0, 0, 0.002, 0.01, 0.05)))
+        self.kill(step)
+        return busy
+
+    def _outcomes(self) -> int:
+        return self._service.life.count("file.done", "file.duplicate", "file.failed")
+
+    def _wait(self, test: Callable[[], bool], seconds: float) -> bool:
+        """Wait for something that the service may do; False when it does not, or is dead."""
+        end = time.monotonic() + seconds
+        while self._service.runs() and time.monotonic() < end:
+            if test():
+                return True
+            time.sleep(0.003)
+        return False
+
+    def kill_worker(self, step: Step) -> bool:
+        """Kill -9 of a worker, while it starts too."""
+        workers = self._service.workers()
+        if not workers and self._wait(lambda: bool(self._service.workers()), _BUSY_S):
+            workers = self._service.workers()
+        self._note("kill_worker", f"{workers}")
+        try:
+            for pid in workers[:1]:
+                os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return False
+        return bool(workers)
+
+    def term(self, step: Step) -> bool:
+        """Stop it in order, and start it again."""
+        self._note("term", f"life {self._service.life.number}")
+        self._service.stop()
+        self._restart(step)
+        return True
+
+    def term_twice(self, step: Step) -> bool:
+        """Stop it, and lose patience."""
+        self._note("term_twice", f"life {self._service.life.number}")
+        self._service.stop(again_after=step.dice.choice((0.0, 0.05, 0.5)))
+        self._restart(step)
+        return True
+
+    # Places.
+
+    def fill_output(self, step: Step) -> bool:
+        """Fill the disk that pictures and moved originals go to."""
+        return self._fill("output", step)
+
+    def fill_state(self, step: Step) -> bool:
+        """Fill the disk of the ledger."""
+        return self._fill("state", step)
+
+    def _fill(self, which: str, step: Step) -> bool:
+        if which in self._ground.ballast or (which == "output" and self._ground.read_only):
+            return False
+        self._note(f"fill_{which}")
+        self._ground.fill(which)
+        self._service.runs()  # notes that this life has met a full disk
+        self._hold(step, lambda: self._ground.empty(which))
+        return True
+
+    def read_only(self, step: Step) -> bool:
+        """Turn the outputs read-only."""
+        if self._ground.read_only or "output" in self._ground.ballast:
+            return False
+        sealed = self._ground.seal()
+        self._note("read_only", "" if sealed else "was refused: the disk is busy")
+        if sealed:
+            self._hold(step, self._ground.unseal)
+        return sealed
+
+    def unmount(self, step: Step) -> bool:
+        """Unmount an inbox."""
+        there = [name for name in INBOXES if name not in self._ground.away]
+        if not there:
+            return False
+        name = step.dice.choice(there)
+        self._note("unmount", name)
+        if name not in MARKED:
+            # Without a marker an empty folder is an empty inbox: what failed is forgotten, and fails once more.
+            self._story.out_of_sight(name)
+        self._ground.take_away(name)
+        self._hold(step, lambda: self._ground.bring_back(name))
+        return True
+
+    # Time and events.
+
+    def clock(self, step: Step) -> bool:
+        """Let the wall clock jump, forwards or back."""
+        self._offset += step.dice.choice(_JUMPS)
+        self._note("clock", f"{self._offset:+} s")
+        self._ground.clock.write_text(str(self._offset))
+        return True
+
+    def overflow(self, step: Step) -> bool:
+        """Make more events than the kernel keeps, while the service cannot read them."""
+        folder = self._ground.real / step.dice.choice(INBOXES)
+        self._note("overflow", folder.name)
+        self._service.freeze()
+        _storm(folder, (queue_length() or 0) // 2)
+        self._service.thaw()
+        return True
+
+    def freeze(self, step: Step) -> bool:
+        """Let the service stand still for a while: its threads, not its workers."""
+        self._note("freeze", f"{step.hold / 3:.1f} s")
+        self._service.freeze()
+        time.sleep(step.hold / 3)
+        self._service.thaw()
+        return True
+
+    # Questions and orders.
+
+    def rescan(self, step: Step) -> bool:
+        """Ask for a scan."""
+        return self._signal(signal.SIGUSR1)
+
+    def dump(self, step: Step) -> bool:
+        """Ask for the state in the log."""
+        return self._signal(signal.SIGUSR2)
+
+    def _signal(self, number: signal.Signals) -> bool:
+        """Send a signal; before it has begun its work, the service would die of it, as any program would."""
+        begun = self._service.runs() and self._service.life.count("daemon.starting") > 0
+        if begun:
+            self._note(number.name)
+            self._service.signal(number)
+        return begun
+
+    def reload(self, step: Step) -> bool:
+        """Change the configuration of the running service."""
+        self.configure(Settings.drawn(step.dice))
+        return self._reload()
+
+    def reload_invalid(self, step: Step) -> bool:
+        """Offer a configuration that cannot be used: the service must refuse it and go on."""
+        good = self.settings.text(self._ground)
+        bad = step.dice.choice((good + "\nunknown: key\n", "version: [1\n", good.replace("quality: ", "quality: 5")))
+        if self._is_ready():  # a service that starts by itself just then must not find it
+            self._replace_config(bad)
+            done = self._reload()
+            self._replace_config(good)
+        else:
+            done = False
+        return done
+
+    def _is_ready(self) -> bool:
+        return self._wait(lambda: self._service.life.count("daemon.ready") > 0, _READY_S)
+
+    def _reload(self) -> bool:
+        """Ask for it, and wait for the answer."""
+        answers = ("config.rejected", "config.reloaded")
+        before = self._service.life.count(*answers)
+        if not (self._is_ready() and self._signal(signal.SIGHUP)):
+            return False
+        answered = self._wait(lambda: self._service.life.count(*answers) > before, _ANSWER_S)
+        if not answered and self._service.runs():
+            self.unanswered += 1
+            self._note("reload", f"was not answered within {_ANSWER_S:.0f} s")
+        return answered
+
+    def _replace_config(self, text: str) -> None:
+        new = self._ground.config.with_suffix(".new")
+        new.write_text(text)
+        new.replace(self._ground.config)
+
+
+def _storm(folder: Path, files: int) -> None:
+    """Make and remove files as fast as can be; each gives four events."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    with_number = os.fspath(folder / ".storm-{}.tmp")
+    for number in range(files):
+        name = with_number.format(number)
+        os.close(os.open(name, flags, 0o600))
+        os.unlink(name)
