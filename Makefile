@@ -3,12 +3,20 @@
 #     make demo     draw the sample photos with the real service, in a throw-away folder
 #     make test     run the whole test suite                    (make test ARGS="-k lock")
 #
-# and for those who work on it: make lint, make clean. The environment is .venv; it is made once, and brought up to date
-# when pyproject.toml changes. Another Python: make demo PYTHON=/path/to/python3.12
+# and for those who work on it:
+#
+#     make crash    the real service under writers and faults of every kind  (make crash MINUTES=5 SEED=1; best as root)
+#     make lint     the checks
+#     make clean    remove what was made
+#
+# The environment is .venv; it is made once, and brought up to date when pyproject.toml changes.
+# Another Python: make demo PYTHON=/path/to/python3.12
 
 VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
+MINUTES ?= 5
+SEED ?=
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -18,7 +26,7 @@ CANDIDATES := python3 python3.14 python3.13 python3.12 python3.11 python
 PYTHON ?= $(shell for each in $(CANDIDATES); do \
 	if $$each -c '$(SUITABLE)' >/dev/null 2>&1; then echo $$each; break; fi; done)
 
-.PHONY: demo test lint clean help
+.PHONY: demo test lint crash clean help
 .DELETE_ON_ERROR:
 
 help:
@@ -34,6 +42,9 @@ lint: $(VENV)/.ready-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+crash: $(VENV)/.ready-dev
+	$(BIN)/python -m tests.crash --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 $(VENV)/.ready: pyproject.toml
 	$(make_venv)

@@ -1,79 +1,33 @@
-"""What is done to the service and to its places: a plan drawn from a seed, and the hands that carry it out."""
+"""What is done to the service and to its places: the hands that carry a plan out."""
 
 from __future__ import annotations
 
 import heapq
 import os
-import random
 import signal
 import time
 from collections import Counter
-from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from .ground import INBOXES, MARKED
+from .plan import queue_length
 from .settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+    from pathlib import Path
 
     from .ground import Ground
+    from .plan import Step
     from .service import Service
     from .story import Story
 
-KINDS: Final = {
-    "kill": 8, "kill_busy": 12, "kill_worker": 12, "term": 5, "term_twice": 3, "fill_output": 5, "fill_state": 4,
-    "read_only": 5, "unmount": 6, "clock": 4, "overflow": 3, "reload": 6, "reload_invalid": 3, "rescan": 2, "dump": 1,
-    "freeze": 3,
-}  # fmt: skip
-NEED_MOUNTS: Final = frozenset({"fill_output", "fill_state", "unmount"})
-_QUEUE: Final = "/proc/sys/fs/inotify/max_queued_events"
-_MOST_QUEUED: Final = 100_000  # where the kernel's queue is longer, filling it would take too long
 _JUMPS: Final = (-86_400, -3_600, -30, 30, 3_600, 86_400 * 400)
 _BUSY_S: Final = 8.0  # how long a kill waits for the service to do something
 _READY_S: Final = 15.0  # the same for a reload, which needs a service that is up
 _ANSWER_S: Final = 60.0
 _RESTART_S: Final = 1.0  # between two restarts of a service that ends by itself, as a service manager would wait
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One fault: after how long a pause, of what kind, how long it lasts, and dice for all else."""
-
-    pause: float
-    kind: str
-    hold: float
-    dice: random.Random
-
-
-def plan(seed: int, kinds: dict[str, int]) -> Iterator[Step]:
-    """Yield faults without end, always the same ones for a seed."""
-    dice = random.Random(f"{seed} faults")
-    for number in count():
-        kind = dice.choices(list(kinds), list(kinds.values()))[0]
-        yield Step(dice.uniform(0.2, 3.5), kind, dice.uniform(0.3, 5.0), random.Random(f"{seed} fault {number}"))
-
-
-def possible(ground: Ground) -> tuple[dict[str, int], dict[str, str]]:
-    """Return the kinds of faults that can be done here, and why each of the others cannot."""
-    out: dict[str, str] = {}
-    if not ground.mounts:
-        out |= dict.fromkeys(sorted(NEED_MOUNTS), "no right to mount")
-        if os.geteuid() == 0:
-            out["read_only"] = "no right to mount, and root may write where nobody may"
-    if (length := queue_length()) is None or length > _MOST_QUEUED:
-        out["overflow"] = f"the queue of inotify holds {length} events"
-    return {kind: weight for kind, weight in KINDS.items() if kind not in out}, out
-
-
-def queue_length() -> int | None:
-    """Return how many events the kernel keeps for a reader of inotify."""
-    try:
-        with open(_QUEUE, encoding="ascii") as file:
-            return int(file.read())
-    except OSError:
-        return None
 
 
 class Faults:

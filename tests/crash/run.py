@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 from . import report
 from .checker import check
 from .evidence import gather, pictures, sha_of
-from .faults import Faults, plan, possible
+from .faults import Faults
 from .ground import INBOXES, Ground
+from .plan import plan, possible
 from .service import Service
 from .settings import Settings
 from .story import Story
