@@ -101,7 +101,7 @@ class Run:
             evidence = self._conclude(unsettled)
         finally:
             for writer in self._writers:
-                writer.stop()
+                writer.end()
             self._service.close()
         breaches = check(self._story, evidence)
         self._story.save(self._ground.logs / "story.json")

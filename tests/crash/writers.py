@@ -56,8 +56,14 @@ class Writer:
         """End after the habit that is being followed."""
         self._stop.set()
 
+    def end(self) -> None:
+        """Stop, and wait for the end, if it ever began."""
+        self.stop()
+        if self._thread.ident is not None:
+            self._thread.join()
+
     def join(self) -> None:
-        """Wait for that end; raises what ended the writer otherwise."""
+        """Wait for the end; raises what ended the writer otherwise."""
         self._thread.join()
         if self.problem is not None:
             raise self.problem
