@@ -134,6 +134,19 @@ def leads_to(root: str, path: bytes, folders: AbstractSet[Identity]) -> bool:
     return False
 
 
+def demand_root(root: str, known: Identity | None) -> None:
+    """Demand that the root is the known folder (None: any), before what it does not hold is taken for gone.
+
+    The bare folder that a share is mounted on holds nothing. Raises PlaceError.
+    """
+    try:
+        found = os.stat(root)
+    except OSError as error:
+        raise PlaceError("inbox", error.errno or errno.EIO, root, _root_fault(error)) from error
+    if known not in {None, (found.st_dev, found.st_ino)}:
+        raise PlaceError("inbox", errno.ESTALE, root, "another folder stands in the inbox's place: was it unmounted?")
+
+
 def identity(descriptor: int) -> Identity:
     """Return what names an open folder, however it was reached."""
     found = os.fstat(descriptor)

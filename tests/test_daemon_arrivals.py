@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from animed.daemon.looking import Digest, Scan, StatPaths
-from animed.records import Sighting
+from animed.records import VANISHED, Sighting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -186,6 +186,17 @@ def test_a_photo_that_is_gone_when_it_is_read_has_vanished(bench: Callable[..., 
     assert run.row() is None
     assert run.outcomes() == []
     assert run.is_clean()
+
+
+def test_a_photo_that_was_away_for_a_moment_is_drawn(bench: Callable[..., Bench]) -> None:
+    """A share that was away while a worker looked brings its photo back without an event: it is looked at again."""
+    run = bench()
+    run.sight()
+    run.fail(VANISHED)
+    assert len(run.log.events("file.vanished")) == 1
+    run.run(5)
+    run.draw_all()
+    assert run.status() == "done"
 
 
 def test_a_photo_that_vanishes_during_its_back_off_is_told_once(bench: Callable[..., Bench]) -> None:

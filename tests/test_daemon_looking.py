@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from daemon_bench import RECIPE
 
-from animed.daemon.looking import StatPaths, place_or_photo
-from animed.daemon.putting import Delivery, OpenOutput, OutputFound
+from animed.daemon.looking import Digest, StatPaths, place_or_photo
+from animed.daemon.owed import Owed
+from animed.daemon.putting import Delivery, OpenOutput, OutputFound, PutAway, Resolve, Resolved
+from animed.delivery.originals import Disposed
 from animed.errors import PhotoError, PlaceError
-from animed.records import FileStat, Stage
+from animed.records import FileStat, Job, PhotoKey, Stage
+from animed.schedule.rows import Row
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 PREFIX = ".syncthing.animed-12345678-"
@@ -61,6 +67,27 @@ def test_a_sub_folder_that_cannot_be_swept_holds_up_nothing(tmp_path: Path) -> N
     request = OpenOutput(delivery, (str(output / "sub"), str(output)), PREFIX, make=True)
     assert isinstance(request.run(nothing), OutputFound)
     assert sorted(os.listdir(output)) == ["sub"]
+
+
+def test_what_a_bare_mount_point_does_not_hold_is_not_gone(tmp_path: Path) -> None:
+    """While another folder stands in the inbox's place, nothing is told to be gone, and nothing owed is crossed off."""
+    root, known = str(tmp_path), os.stat(tmp_path.parent)
+    stat = FileStat(1, 1, 1, 1, 1, 0o100644)
+    key = PhotoKey("phone", b"a.jpg")
+    job = Job(key, stat, RECIPE, 0.0)
+    row = Row(key, 1, 1, 1, "publishing")
+    owed = [Owed("delete", stat, ""), Owed("move", stat, str(tmp_path.parent / "processed"))]
+    requests: list[Callable[..., Any]] = [
+        partial(StatPaths, root, (b"a.jpg",), frozenset()), partial(Digest, job, root, root, b""),
+        partial(Resolve, row, root, root), *(partial(PutAway, key, root, each, b".private") for each in owed),
+    ]  # fmt: skip
+    for request in requests:
+        with pytest.raises(PlaceError) as caught:
+            request(known=(known.st_dev, known.st_ino)).run(nothing)
+        assert (caught.value.role, caught.value.code) == ("inbox", errno.ESTALE)
+    here = os.stat(root)
+    gone = [requests[n](known=(here.st_dev, here.st_ino)).run(nothing) for n in (0, 2, 3, 4)]
+    assert gone == [((b"a.jpg", None),), Resolved(placed=False, original=None), Disposed("gone"), Disposed("gone")]
 
 
 @pytest.mark.parametrize("make", [True, False])

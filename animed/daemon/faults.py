@@ -31,6 +31,8 @@ class Faults:
         if failure.reason == VANISHED:
             self._desk.vanished(job.key, now)
             self._desk.leave(active, VANISHED, now)
+            # A share that was away for a moment brings its photos back, and no event tells of that.
+            self._desk.inbox_of(job.key).hint(job.key.path, now)
             return
         policy = self._desk.policies[job.key.inbox]
         verdict = decide(failure.reason, policy, attempt=job.attempt, crashes=job.crashes, alone=job.alone)

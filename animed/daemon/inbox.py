@@ -71,7 +71,7 @@ class Inbox:
         self._min_free = setup.min_free
         self._temp_prefix = temp_prefix
         self._outputs = outputs  # of all inboxes: never taken as input, by whatever path they are reached
-        self._identity: tuple[int, int] | None = None
+        self.identity: tuple[int, int] | None = None  # of the root: what another folder does not hold is not gone
         self._identity_at, self._opening = 0.0, False
         self.scanned = False  # a scan of the whole inbox has ended
         self._impatient = impatient
@@ -106,7 +106,7 @@ class Inbox:
         if self.state != "unavailable" and self.opened:
             self._tick_watch(now)
             self._tick_scan(now)
-            if (request := self.settling.due(now)) is not None:
+            if (request := self.settling.due(now, self.identity)) is not None:
                 self.ask(request)
 
     def next_deadline(self, now: float) -> float | None:
@@ -122,7 +122,7 @@ class Inbox:
     def _tick_watch(self, now: float) -> None:
         if (dead := self.watching.fault(now)) is not None:
             self._log.warning("inbox.degraded", detail=dead, what="watch")
-            self._identity = None
+            self.identity = None
             self._open_root()
         elif self.watching.live and now >= self._identity_at:
             self._identity_at = now + IDENTITY_S
@@ -206,8 +206,8 @@ class Inbox:
         if self._fault(result, now) or not isinstance(result, RootFound):
             return
         trouble = self.health.well("inbox")
-        if first or trouble or result.identity != self._identity:
-            self._identity, self._identity_at = result.identity, now + IDENTITY_S
+        if first or trouble or result.identity != self.identity:
+            self.identity, self._identity_at = result.identity, now + IDENTITY_S
             self._watch(result)
             self._log.info("inbox.recovered" if trouble else "inbox.ready", fs=result.fs, watch=self.watching.mode)
             self._came_up(sink, now)
@@ -269,7 +269,7 @@ class Inbox:
     def _scan_ended(self, ended: ScanEnded, sink: Sink, now: float) -> None:
         self.scans.end(ended.cpu_s, now, wall_s=ended.wall_s)
         self.scanned = True
-        if ended.identity in {None, self._identity}:
+        if ended.identity in {None, self.identity}:
             sink.scanned(self, now)
         else:  # Another folder, or the bare place of a mount: what it does not hold is not gone.
             self._open_root()

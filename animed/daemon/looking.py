@@ -17,7 +17,7 @@ from animed.delivery import staging
 from animed.errors import PhotoError, PlaceError
 from animed.intake.filesystem import fs_type, wants_polling
 from animed.intake.scan import Entry, root_identity
-from animed.opening import Identity, NotRegularError, leads_to, lstat_beneath, open_beneath
+from animed.opening import Identity, NotRegularError, demand_root, leads_to, lstat_beneath, open_beneath
 from animed.records import VANISHED, FileStat, Reason
 
 if TYPE_CHECKING:
@@ -124,6 +124,7 @@ class StatPaths:
     root: str
     paths: tuple[bytes, ...]
     outputs: AbstractSet[Identity]  # folders that pictures are written to, by whatever path they are reached
+    known: Identity | None = None  # the root that the paths are below
 
     def run(self, beat: Callable[[], None]) -> tuple[tuple[bytes, Look], ...]:
         """Look at each. One that cannot be looked at is told apart from an inbox that cannot."""
@@ -144,6 +145,7 @@ class StatPaths:
             return error.kind
         except OSError as error:
             if error.errno in _GONE:
+                demand_root(self.root, self.known)
                 return None
             fault = place_or_photo(self.root, error.errno or errno.EIO)
             if isinstance(fault, PlaceError):
@@ -168,6 +170,7 @@ class Digest:
     root: str
     output: str
     early_name: bytes  # the picture's likely full path; b"" = do not look
+    known: Identity | None = None  # the root that the photo is below
 
     def run(self, beat: Callable[[], None]) -> Digested:
         """Read it, and make sure that it is the file that settled, before and after."""
@@ -200,6 +203,7 @@ class Digest:
         """Tell what one photo is to blame for from what its place is."""
         code = error.errno or errno.EIO
         if code in _GONE:
+            demand_root(self.root, self.known)
             return PhotoError(VANISHED)
         if code in _DENIED:
             stat = self.job.stat

@@ -81,7 +81,8 @@ class Originals:
         self._busy.add(row.key)
         inbox = self._desk.inbox_of(row.key)
         owed = Owed.of(row.original_pending or "")
-        inbox.ask(PutAway(row.key, inbox.root, owed, private_name(self._instance, row.key.path)))
+        private = private_name(self._instance, row.key.path)
+        inbox.ask(PutAway(row.key, inbox.root, owed, private, inbox.identity))
 
     def _cross_off(self, key: PhotoKey, stat: FileStat | None) -> None:
         """Record that nothing is owed any more, and the times of an original that was hidden and put back."""

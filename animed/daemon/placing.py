@@ -149,7 +149,7 @@ class Placing:
         inbox = self._desk.inbox_of(active.job.key)
         row = self._desk.ledger.get(active.job.key)
         if row is not None:
-            inbox.ask(Resolve(row, inbox.root, inbox.output))
+            inbox.ask(Resolve(row, inbox.root, inbox.output, inbox.identity))
 
     def _refusal_resolved(self, active: Active, error: AnimedError, placed: bool, now: float) -> None:
         if placed:
@@ -206,7 +206,7 @@ class Placing:
         for row in self._desk.ledger.publishing(inbox.name):
             if row.key not in self._desk.actives and row.key not in self._resolving:
                 self._resolving.add(row.key)
-                inbox.ask(Resolve(row, inbox.root, inbox.output))
+                inbox.ask(Resolve(row, inbox.root, inbox.output, inbox.identity))
 
     def resolved(self, request: Resolve, result: Resolved | AnimedError, now: float) -> None:
         """Record the outcome of a photo whose picture is there; look again at one whose picture is not."""

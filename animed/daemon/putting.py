@@ -10,16 +10,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from animed.delivery import publish, staging
-from animed.delivery.originals import Kept
+from animed.delivery.originals import Disposed, Kept
 from animed.errors import PhotoError, PlaceError
-from animed.opening import NotRegularError, lstat_beneath
+from animed.opening import NotRegularError, demand_root, lstat_beneath
 from animed.records import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from animed.daemon.owed import Owed
-    from animed.delivery.originals import Disposed
     from animed.delivery.quarantine import Quarantined
     from animed.opening import Identity
     from animed.records import FileStat, PhotoKey, Stage, Staged
@@ -134,6 +133,7 @@ class Resolve:
     row: Row
     root: str
     output: str
+    known: Identity | None = None  # the root that the photo is below
 
     def run(self, beat: Callable[[], None]) -> Resolved:
         """Find out."""
@@ -143,6 +143,7 @@ class Resolve:
         try:
             return Resolved(placed, lstat_beneath(self.root, self.row.key.path))
         except (NotRegularError, OSError):
+            demand_root(self.root, self.known)
             return Resolved(placed, None)
 
     def _is_placed(self) -> bool:
@@ -180,11 +181,14 @@ class PutAway:
     root: str
     owed: Owed
     private: bytes
+    known: Identity | None = None  # the root that the original is below
 
     def run(self, beat: Callable[[], None]) -> Disposed | Quarantined | Kept:
         """Do it, or go on where a crash stopped it."""
         beat()
         result = self.owed.pay(self.root, self.key.path, self.private)
+        if isinstance(result, Kept) or (isinstance(result, Disposed) and result.kind == "gone"):
+            demand_root(self.root, self.known)
         if not isinstance(result, Kept):
             return result
         try:

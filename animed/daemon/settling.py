@@ -54,12 +54,12 @@ class Settling:
         """Look at a path once it is quiet."""
         self._settler.hint(path, now, stat=stat)
 
-    def due(self, now: float) -> StatPaths | None:
-        """Return the request for the stats that are due, unless one is under way."""
+    def due(self, now: float, known: Identity | None = None) -> StatPaths | None:
+        """Return the request for the stats that are due below the known root, unless one is under way."""
         if self._asked or not (paths := self._settler.due(now, _AT_ONCE)):
             return None
         self._asked = True
-        return StatPaths(self._root, tuple(paths), self._outputs)
+        return StatPaths(self._root, tuple(paths), self._outputs, known)
 
     def next_due(self) -> float | None:
         """Return when stats are due; None while some are under way."""
