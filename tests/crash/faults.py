@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .service import Service
     from .story import Story
 
+_LEFT: Final = (0, 0, 4_096, 16_384, 65_536)  # bytes that a full disk has still free
 _JUMPS: Final = (-86_400, -3_600, -30, 30, 3_600, 86_400 * 400)
 _BUSY_S: Final = 8.0  # how long a kill waits for the service to do something
 _READY_S: Final = 15.0  # the same for a reload, which needs a service that is up
@@ -162,7 +163,7 @@ class Faults:
         if which in self._ground.ballast or (which == "output" and self._ground.read_only):
             return False
         self._note(f"fill_{which}")
-        self._ground.fill(which)
+        self._ground.fill(which, leave=step.dice.choice(_LEFT))
         self._service.runs()  # notes that this life has met a full disk
         self._hold(step, lambda: self._ground.empty(which))
         return True

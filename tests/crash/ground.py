@@ -68,8 +68,8 @@ class Ground:
 
     # Faults of places.
 
-    def fill(self, which: str) -> None:
-        """Fill the disk of the outputs or of the state folder to its last byte."""
+    def fill(self, which: str, *, leave: int = 0) -> None:
+        """Fill the disk of the outputs or of the state folder to its last byte, or but for a few."""
         with (self._disk(which) / "ballast").open("ab", buffering=0) as file:
             for size in (MIB, 4096, 1):
                 try:
@@ -77,6 +77,7 @@ class Ground:
                         pass
                 except OSError:
                     continue
+            file.truncate(max(0, file.tell() - leave))
         self.ballast.add(which)
 
     def empty(self, which: str) -> None:
