@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 _LEFT: Final = (0, 0, 4_096, 16_384, 65_536)  # bytes that a full disk has still free
 _JUMPS: Final = (-86_400, -3_600, -30, 30, 3_600, 86_400 * 400)
-_BUSY_S: Final = 8.0  # how long a kill waits for the service to do something
-_READY_S: Final = 15.0  # the same for a reload, which needs a service that is up
+_BUSY_S: Final = 30.0  # how long a kill waits for the service to do something
+_READY_S: Final = 45.0  # the same for a reload, which needs a service that is up
 _ANSWER_S: Final = 60.0
 _RESTART_S: Final = 1.0  # between two restarts of a service that ends by itself, as a service manager would wait
 

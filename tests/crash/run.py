@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 STILL_S: Final = 240.0  # without any progress, the service has stopped working, however slow the machine is
 QUIET_S: Final = 6.0  # longer than a rescan's interval: what is to come has come
 _LOOK_S: Final = 1.0
+CROWD: Final = 200  # photos that may wait before the writers take a break
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +83,11 @@ class Run:
         self._writers = [
             Writer(
                 name, ground.real / name, ground.outside / name,
-                seed=options.seed, story=self._story, in_place=name != "moving",
+                seed=options.seed, story=self._story, in_place=name != "moving", crowded=self._is_crowded,
             )
             for name in INBOXES
         ]  # fmt: skip
+        self._crowd, self._counted_at = 0, 0.0
         self._seen: set[str] = set()
         self._moved_early: list[str] = []
 
@@ -124,6 +126,19 @@ class Run:
         for writer in self._writers:
             writer.join()
 
+    def _is_crowded(self) -> bool:
+        """Say whether more photos wait than the service could draw in a while; looked at once a second."""
+        now = time.monotonic()
+        if now >= self._counted_at + _LOOK_S:
+            self._counted_at = now
+            lasts = [photo.last for photo in list(self._story.photos.values())]
+            goods = sum(last is not None and last.content.shape is not None for last in lasts)
+            self._crowd = goods - self._drawn()
+        return self._crowd > CROWD
+
+    def _drawn(self) -> int:
+        return sum(len(files) for name in INBOXES for _, _, files in os.walk(self._ground.output(name)))
+
     def _settle(self) -> str:
         """End all faults and wait until the service has nothing more to do; return what it still does if that fails."""
         self._faults.heal()
@@ -146,8 +161,7 @@ class Run:
 
     def _progress(self, status: dict[str, Any] | None) -> object:
         """Return what changes as long as something gets done."""
-        drawn = sum(len(files) for name in INBOXES for _, _, files in os.walk(self._ground.output(name)))
-        return drawn, len(self._service.lives), status and (status["totals"], _what_goes_on(status))
+        return self._drawn(), len(self._service.lives), status and (status["totals"], _what_goes_on(status))
 
     def _conclude(self, unsettled: str) -> Evidence:
         """Ask the last questions, stop the service, and read what there is."""

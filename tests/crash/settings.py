@@ -39,7 +39,7 @@ class Settings:
         head = (
             f"version: 1\nstate_dir: {ground.state}\n"
             "limits: {min_free: 0}\n"
-            "workers: {count: 1, threads: 1, stop_timeout: 5s}\n"
+            "workers: {count: 1, threads: 1, nice: 0, stop_timeout: 5s}\n"
             f"batch: {{max_size: {self.batch}, max_wait: 50ms}}\n"
             # A photo that is in a worker when that is killed must not be given up for it: we kill many.
             "retry: {attempts: 3, delay: 500ms, factor: 2, max_delay: 2s, crash_attempts: 50}\n"

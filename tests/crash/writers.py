@@ -29,11 +29,22 @@ _TIMES: Final = (0, 86_400, 1_000_000_000, 4_000_000_000)  # mtimes of all ages,
 class Writer:
     """One program, or person, that brings photos into an inbox."""
 
-    def __init__(self, inbox: str, root: Path, outside: Path, *, seed: int, story: Story, in_place: bool) -> None:
+    def __init__(
+        self,
+        inbox: str,
+        root: Path,
+        outside: Path,
+        *,
+        seed: int,
+        story: Story,
+        in_place: bool,
+        crowded: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.inbox = inbox
         self.dice = random.Random(f"{seed} writer {inbox}")
         self.problem: BaseException | None = None
         self._root, self._outside, self._story = root, outside, story
+        self._crowded = crowded
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"writer-{inbox}")
         self._photos: list[Photo] = []
@@ -73,6 +84,9 @@ class Writer:
             while not self._stop.is_set():
                 self.act()
                 self._stop.wait(min(self.dice.expovariate(3.0), 2.0))
+                # A slow machine gets the same story, told more slowly.
+                while self._crowded() and not self._stop.is_set():
+                    self._stop.wait(0.2)
         except BaseException as problem:
             self.problem = problem
             raise
