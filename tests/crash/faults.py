@@ -51,11 +51,11 @@ class Faults:
 
     def do(self, step: Step) -> None:
         """Carry out one step, and what falls due before it."""
-        self.pause(step.pause)
+        self.wait(step.pause)
         done: bool = getattr(self, step.kind)(step)
         self.counts[step.kind if done else f"{step.kind} (came to nothing)"] += 1
 
-    def pause(self, seconds: float) -> None:
+    def wait(self, seconds: float) -> None:
         """Let time pass; heal what is due, and start the service again where it has ended by itself."""
         end = time.monotonic() + seconds
         while True:
@@ -235,6 +235,18 @@ class Faults:
             self._note(number.name)
             self._service.signal(number)
         return begun
+
+    def pause(self, step: Step) -> bool:
+        """Pause the drawing for a while; a pause outlives the service."""
+        if not self._is_ready() or self._service.call("pause").returncode:
+            return False
+        self._note("pause")
+        self._hold(step, self._resume)
+        return True
+
+    def _resume(self) -> None:
+        # Nobody may answer just now. The end of a run asks again.
+        self._note("resume", f"exit status {self._service.call('resume').returncode}")
 
     def reload(self, step: Step) -> bool:
         """Change the configuration of the running service."""

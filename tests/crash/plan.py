@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 KINDS: Final = {
     "kill": 6, "kill_busy": 10, "kill_worker": 9, "term": 4, "term_twice": 3, "fill_output": 5, "fill_state": 5,
     "read_only": 5, "unmount": 6, "clock": 5, "overflow": 4, "reload": 7, "reload_invalid": 3, "rescan": 2, "dump": 1,
-    "freeze": 4,
+    "freeze": 4, "pause": 3,
 }  # fmt: skip
 NEED_MOUNTS: Final = frozenset({"fill_output", "fill_state", "unmount"})
 _QUEUE: Final = "/proc/sys/fs/inotify/max_queued_events"

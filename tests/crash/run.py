@@ -145,8 +145,10 @@ class Run:
         self._say("all faults have ended")
         still_since, quiet_since, last = time.monotonic(), None, None
         while time.monotonic() - still_since < STILL_S:
-            self._faults.pause(_LOOK_S)
+            self._faults.wait(_LOOK_S)
             status = self._service.status()
+            if status is not None and status["state"] == "paused":
+                self._service.call("resume")
             now, seen = time.monotonic(), self._progress(status)
             if seen != last:
                 last, still_since, quiet_since = seen, now, None
