@@ -27,7 +27,7 @@ class Ground:
         self.root = Path(tempfile.mkdtemp(prefix="animed-crash-", dir=above)).resolve()
         self.mounts = mounts
         self.real, self.disk, self.state = self.root / "real", self.root / "disk", self.root / "state"
-        self.outside, self.logs = self.root / "outside", self.root / "logs"
+        self.outside, self.logs, self.temporary = self.root / "outside", self.root / "logs", self.root / "tmp"
         self.config, self.clock = self.root / "config.yaml", self.root / "clock"
         self.read_only = False
         self.away: set[str] = set()  # inboxes that are unmounted
@@ -36,7 +36,8 @@ class Ground:
         self._make(disk_mib)
 
     def _make(self, disk_mib: int) -> None:
-        for folder in (self.real, self.disk, self.state, self.outside, self.logs, self.root / "inbox"):
+        folders = (self.real, self.disk, self.state, self.outside, self.logs, self.temporary, self.root / "inbox")
+        for folder in folders:
             folder.mkdir()
         self.clock.write_text("0")
         if self.mounts:

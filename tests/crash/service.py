@@ -68,7 +68,10 @@ class Service:
 
     def _environment(self) -> dict[str, str]:
         clean = {k: v for k, v in os.environ.items() if not k.startswith("ANIMED_") and k not in _FOREIGN}
-        return clean | {"XDG_RUNTIME_DIR": str(self._ground.root), "XDG_STATE_HOME": str(self._ground.root / "xdg")}
+        root = self._ground.root
+        return clean | {
+            "XDG_RUNTIME_DIR": str(root), "XDG_STATE_HOME": str(root / "xdg"), "TMPDIR": str(self._ground.temporary),
+        }  # fmt: skip
 
     def start(self) -> None:
         """Begin a new life. The main thread must do this: the service dies with the thread that started it."""
