@@ -30,7 +30,7 @@ class Reporter:
 
     def __init__(self, log: FilteringBoundLogger, roots: Mapping[str, str]) -> None:
         self._log = log
-        self._roots = roots
+        self.roots = dict(roots)  # by inbox
         self._ignored: OrderedDict[tuple[str, bytes, str], None] = OrderedDict()
         self._noted: set[tuple[str, str]] = set()
         self._finished: deque[float] = deque(maxlen=100_000)
@@ -39,7 +39,7 @@ class Reporter:
 
     def path(self, key: PhotoKey) -> dict[str, str]:
         """Return the fields that name a photo."""
-        return {"inbox": key.inbox, **path_fields(absolute(self._roots[key.inbox], key.path))}
+        return {"inbox": key.inbox, **path_fields(absolute(self.roots[key.inbox], key.path))}
 
     def note(self, event: str, key: PhotoKey, **fields: object) -> None:
         """Log an event on a photo's way that is not its outcome."""
