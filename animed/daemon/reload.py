@@ -128,7 +128,7 @@ class Reloader:
         self._deadline = None
         self._answered = self._covered
         events = self._reject(outcome) if isinstance(outcome, AnimedError) else self._judge(outcome, now)
-        self._parts.notifier.reloaded("Waiting for photos")
+        self._parts.notifier.reloaded(self._parts.gate.headline("Waiting for photos"))
         if self._asked > self._covered:
             self._begin(now)
         return events
