@@ -80,8 +80,9 @@ class FakeThread:
         self.started = True
 
     def submit(self, request: object) -> None:
-        """Keep the request, or take the photo where there is room."""
-        self.requests.append(request)
+        """Keep the request; what comes after the word to end is never done."""
+        if not self.stopped:
+            self.requests.append(request)
 
     def stop(self) -> None:
         """Note that it is to end."""

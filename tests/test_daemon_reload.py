@@ -264,6 +264,25 @@ def test_a_full_state_folder_holds_up_the_change(bench: Callable[..., Bench]) ->
     assert run.outcomes() == [("a.jpg", "done")]
 
 
+def test_what_a_crash_left_open_is_ended_before_the_change(bench: Callable[..., Bench]) -> None:
+    """An inbox that is looking at claimed names goes on with what follows from them, before it ends."""
+    run = bench(originals="delete")
+    run.sight()
+    run.draw()
+    run.world.answers(run.thread.of(Place)[0])  # The name is taken, and nobody hears of it.
+    run.restart(start=False)
+    run.inbox.start()
+    while not run.thread.of(Resolve):
+        assert run.step()
+    run.reload(run.changed(quality=50))
+    settle(run)
+    assert run.inbox.config.quality == 50
+    assert [path for path, _ in run.world.put_away] == [b"a.jpg"]
+    row = run.row()
+    assert row is not None
+    assert (row.status, row.original_pending) == ("done", None)
+
+
 # ---- Inboxes that come and go ----------------------------------------------------------------------------------------
 
 

@@ -218,6 +218,10 @@ class Placing:
         beside = {os.fsdecode(os.path.dirname(row.output)) for row in rows if row.output is not None}
         inbox.sweep = tuple({inbox.output, *beside})
 
+    def serves(self, inbox: str) -> bool:
+        """Say whether claimed names of an inbox are being looked at."""
+        return any(key.inbox == inbox for key in self._resolving)
+
     def forget(self, inbox: str) -> None:
         """Forget what was asked of a thread that is left behind; its successor asks again."""
         self._resolving -= {key for key in self._resolving if key.inbox == inbox}

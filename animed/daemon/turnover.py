@@ -106,7 +106,8 @@ class Turnover:
         """Say whether an inbox has ended. One that hangs is left behind, once no worker has a photo of it."""
         thread = leaver.inbox.thread
         moving = any(key.inbox == name for key in (*self._desk.actives, *self._desk.left))
-        if not leaver.told and not moving and not self._parts.originals.serves(name):
+        served = self._parts.placing.serves(name) or self._parts.originals.serves(name)
+        if not (leaver.told or moving or served):
             leaver.told = True
             thread.stop()
         if leaver.ended:
