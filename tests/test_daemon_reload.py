@@ -360,6 +360,34 @@ def test_an_old_output_may_become_an_inbox(bench: Callable[..., Bench]) -> None:
     assert run.outputs == {(2, 2)}
 
 
+def test_the_status_of_an_output_ends_and_begins_with_its_inbox(bench: Callable[..., Bench]) -> None:
+    """An output that nobody writes to any more is told to be stopped; the new one has a status of its own at once."""
+    run = bench(report="file")
+    run.sight()
+    run.draw_all()
+    old, new = b"/out/phone/animed-status.txt", b"/moved/animed-status.txt"
+    before = run.world.notes[old]
+    run.reload(run.changed(output=Path("/moved")))
+    settle(run)
+    assert "stopped" in run.world.notes[old]
+    assert "stopped" not in before + run.world.notes[new]
+    run.reload(run.changed(output=Path("/out/phone")))
+    settle(run)
+    assert "stopped" not in run.world.notes[old]
+
+
+def test_a_failed_photo_of_an_inbox_that_ends_has_its_note(bench: Callable[..., Bench]) -> None:
+    """The note about a photo that fails under the old set-up is written in the old output."""
+    run = bench(report="file")
+    run.sight()
+    run.reload(run.changed(output=Path("/moved")))
+    run.fail("not_an_image")
+    settle(run)
+    assert b"/out/phone/a.jpg.failed.txt" in run.world.notes
+    assert run.inbox.output == "/moved"
+    assert not run.parts.reports.busy
+
+
 # ---- Workers and those who are told ----------------------------------------------------------------------------------
 
 

@@ -46,11 +46,7 @@ class Incoming:
     def answered(self, answer: Answer, now: float) -> None:
         """Hand an answer to whoever asked."""
         parts, result = self._parts, answer.result
-        if parts.reloader.turnover.is_late(answer):
-            parts.reloader.turnover.late(answer, now)
-            return
-        inbox = parts.desk.inboxes[answer.inbox]
-        if parts.desk.takes(answer.inbox) and inbox.answered(answer, parts.arrivals, now):
+        if self._is_about_inbox(answer, now):
             return
         match answer.request:
             case Digest() as request:
@@ -67,6 +63,15 @@ class Incoming:
                 parts.reports.answered(answer.inbox, request, result)
             case Discard() | _:
                 pass
+
+    def _is_about_inbox(self, answer: Answer, now: float) -> bool:
+        """Hand over an answer that is about an inbox itself, or that an inbox which is gone has left behind."""
+        parts = self._parts
+        if parts.reloader.turnover.is_late(answer):
+            parts.reloader.turnover.late(answer, now)
+            return True
+        inbox = parts.desk.inboxes[answer.inbox]
+        return parts.desk.takes(answer.inbox) and inbox.answered(answer, parts.arrivals, now)
 
     def pool_events(self, pool_events: list[PoolEvent], now: float) -> None:
         """Take what the pool reports; raises WorkersError when no worker will ever start."""

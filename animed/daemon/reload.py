@@ -44,11 +44,13 @@ class Renewal:
 def followers(parts: Parts, renewal: Renewal) -> tuple[Callable[[Config], None], ...]:
     """Return all who live long and are told of a new configuration, in the order in which they are told.
 
-    Inboxes and workers are not among them: they are renewed. `workers.stop_timeout` is read from `parts.config`.
+    Inboxes and workers are not among them: they are renewed. Reports follow the inboxes, and `workers.stop_timeout` is
+    read from `parts.config`.
     """
     return (
         parts.backlog.configure,
         parts.gate.configure,
+        parts.hooks.configure,
         partial(_tell_inboxes, parts),
         lambda config: renewal.set_logging(config.logging),
     )

@@ -109,6 +109,7 @@ class Turnover:
         served = self._parts.placing.serves(name) or self._parts.originals.serves(name)
         if not (leaver.told or moving or served):
             leaver.told = True
+            self._parts.reports.part(leaver.inbox)
             thread.stop()
         if leaver.ended:
             return True
@@ -159,6 +160,7 @@ class Turnover:
         self._parts.backlog.retries.drop(name)
         self._parts.backlog.batcher.release(name)
         self._parts.arrivals.forget(name)
+        self._parts.reports.forget(inbox)
         own = inbox.output_identity
         if own is not None and all(other.output_identity != own for other in desk.inboxes.values()):
             inbox.outputs.discard(own)
