@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from daemon_fakes import FakeNotifier, FakePool, FakeThread, ListLog, SickStore, picture_of, staged_fd
@@ -14,20 +17,24 @@ from animed.daemon import parts
 from animed.daemon.desk import Desk
 from animed.daemon.gate import Gate
 from animed.daemon.inbox import Inbox
-from animed.daemon.iothread import Answer
+from animed.daemon.iothread import Answer, Ended
 from animed.daemon.journal import Journal
 from animed.daemon.loop import Daemon
 from animed.daemon.mailbox import Mailbox
 from animed.daemon.putting import Delivery
 from animed.daemon.recipes import stage_of, temp_prefix
+from animed.daemon.reload import Renewal
 from animed.daemon.report import Reporter
-from animed.daemon.setup import Setup
+from animed.daemon.setup import Candidate, Setup
+from animed.daemon.validation import Validated
 from animed.intake.rules import Rules
-from animed.records import Failure, PhotoKey, Recipe, Sighting
+from animed.records import Failure, PhotoKey, Recipe, Sighting, WeightsFile
 from animed.schedule.ledger import FILE_NAME, Ledger
 from animed.schedule.retry import Backoff, RetryPolicy
 
 if TYPE_CHECKING:
+    from animed.errors import AnimedError
+    from animed.opening import Identity
     from animed.records import Job, Outcome
     from animed.schedule.rows import Row
 
@@ -59,6 +66,8 @@ class Bench:
         self.now, self.once, self.workers, self.attempts, self.folder = now, once, workers, attempts, folder
         self.jump = 0.0  # by how many seconds the wall clock was set since the start
         self.log, self.notifier = ListLog(), FakeNotifier()
+        self.levels: list[str] = []  # of the log, as a reload sets them
+        self.outputs: set[Identity] = set()
         self.worlds = {name: world or World() for name in names}
         settings: dict[str, Any] = {"watch": "poll", "stable_for": 0.5, "rescan_interval": 0} | keys
         self.config = Config(
@@ -83,40 +92,88 @@ class Bench:
         store.hurry()
         self.ledger = Ledger(store)
         self.pool = FakePool(self.workers)
-        self.threads = {name: FakeThread() for name in self.worlds}
+        self.threads: dict[str, FakeThread] = {}
+        self.loads: list[int] = []  # checks of the configuration that were begun
+        self.first = self.candidate(self.config)
         self.desk = self._desk()
         self.parts = self._wire()
         self.daemon = Daemon(self.parts, once=self.once, clock=lambda: self.now)
 
     def _desk(self) -> Desk:
         log: Any = self.log
-        inboxes = {inbox.name: self._inbox(inbox) for inbox in self.config.inboxes}
-        policies = {name: RetryPolicy(self.attempts, 2, Backoff(5, 3, 900)) for name in inboxes}
+        inboxes = {name: self._make(setup) for name, setup in self.first.setups.items()}
+        policies = self.first.policies
         reporter = Reporter(log, {name: inbox.root for name, inbox in inboxes.items()})
         return Desk(self.ledger, Journal(log), reporter, inboxes, policies, lambda: WALL + self.now + self.jump)
 
-    def _inbox(self, config: InboxConfig) -> Inbox:
-        thread: Any = self.threads[config.name]
-        log: Any = self.log
-        stage = stage_of(config, "inst", "run")
-        rules = Rules(extensions=config.extensions, ignore=config.ignore)
-        delivery = Delivery(f"/out/{config.name}", stage, None, None)
-        setup = Setup(config, RECIPE, delivery, rules, min_free=1000, impatient=self.once)
-        return Inbox(
-            setup, thread=thread, hints=lambda _hint: None, log=log, temp_prefix=temp_prefix("inst"), outputs=set()
+    def candidate(self, config: Config, *, weights: str = "aa") -> Candidate:
+        """Return a configuration made ready; `weights` is the digest of the style's weights."""
+        plan: Any = None
+        spec: Any = config.workers
+        return Candidate(
+            config,
+            setups={inbox.name: self._setup(config, inbox, weights) for inbox in config.inboxes},
+            policies={inbox.name: RetryPolicy(self.attempts, 2, Backoff(5, 3, 900)) for inbox in config.inboxes},
+            weights=(WeightsFile("cel", "/cel", weights, "half_pixel"),),
+            plan=plan,
+            spec=spec,
         )
+
+    def _setup(self, config: Config, inbox: InboxConfig, weights: str) -> Setup:
+        rules = Rules(extensions=inbox.extensions, ignore=inbox.ignore)
+        recipe = replace(RECIPE, quality=inbox.quality, weights_sha256=weights)
+        delivery = Delivery(str(inbox.output), stage_of(inbox, "inst", "run"), None, None)
+        return Setup(inbox, recipe, delivery, rules, min_free=config.limits.min_free, impatient=self.once)
+
+    def _make(self, setup: Setup) -> Inbox:
+        name = setup.config.name
+        self.threads[name] = FakeThread()
+        self.worlds.setdefault(name, World())
+        thread: Any = self.threads[name]
+        log: Any = self.log
+        return Inbox(
+            setup, thread=thread, hints=lambda _hint: None, log=log, temp_prefix=temp_prefix("inst"),
+            outputs=self.outputs,
+        )  # fmt: skip
 
     def _wire(self) -> parts.Parts:
         log: Any = self.log
         pool: Any = self.pool
         notifier: Any = self.notifier
         gate = Gate(self.config, self.desk, log, once=self.once)
-        plan: Any = None
         self.mailbox: Mailbox[Any] = Mailbox()
-        return parts._wire(
-            config=self.config, log=log, the_plan=plan, pool=pool, mailbox=self.mailbox, desk=self.desk,
-            notifier=notifier, gate=gate,
+        renewal = Renewal(self._no_load, self._make, lambda logging: self.levels.append(logging.level))
+        made = parts._wire(
+            first=self.first, log=log, pool=pool, mailbox=self.mailbox, desk=self.desk, notifier=notifier, gate=gate,
+            renewal=renewal,
         )  # fmt: skip
+        validation: Any = SimpleNamespace(start=self.loads.append)
+        made.reloader._validation = validation
+        return made
+
+    def _no_load(self) -> Candidate:
+        raise AssertionError("the bench reads no configuration")
+
+    def changed(self, *, sections: dict[str, Any] | None = None, **keys: Any) -> Config:
+        """Return a configuration that differs in these keys of the first inbox, and in these sections."""
+        first = self.config.inboxes[0].model_copy(update=keys)
+        update = {"inboxes": (first, *self.config.inboxes[1:]), **(sections or {})}
+        return self.config.model_copy(update=update)
+
+    def hup(self) -> int:
+        """Ask for a reload as the signal does, and return the number of the check that is under way."""
+        self.daemon._signalled(signal.SIGHUP, self.now)
+        return self.loads[-1]
+
+    def check_ends(self, number: int, outcome: Candidate | AnimedError) -> None:
+        """Let a check of the configuration end."""
+        self.mailbox.post(Validated(number, outcome))
+        self.daemon.incoming.posts(self.now)
+
+    def reload(self, config: Config, *, weights: str = "aa") -> None:
+        """Take a new configuration, and nothing more; the configuration of the next restart is this one."""
+        self.check_ends(self.hup(), self.candidate(config, weights=weights))
+        self.config = config
 
     # What there is.
 
@@ -184,27 +241,37 @@ class Bench:
     def turn(self) -> None:
         """Let the loop turn, and the disks answer, until nothing moves."""
         self.tick()
-        while any(thread.requests and thread.silence == 0 for thread in self.threads.values()):
+        while any(thread.moves for thread in self.threads.values()):
             self._answer_all()
             self.tick()
 
     def step(self) -> bool:
         """Let the first disk answer its oldest request; say whether there was one."""
         if not self.thread.requests:
+            self._end(self.inbox.name, self.thread)
+            self.daemon.incoming.posts(self.now)
             return False
         request = self.thread.requests.pop(0)
         for result in self.world.answers(request):
-            self.daemon.incoming.answered(Answer(self.inbox.name, request, result), self.now)
+            self.daemon.incoming.answered(Answer(self.inbox.name, request, result, self.thread), self.now)
         return True
 
     def _answer_all(self) -> None:
-        for name, thread in self.threads.items():
+        for name, thread in list(self.threads.items()):
             if thread.silence:
                 continue
             requests, thread.requests = thread.requests, []
             for request in requests:
                 for result in self.worlds[name].answers(request):
-                    self.daemon.incoming.answered(Answer(name, request, result), self.now)
+                    self.daemon.incoming.answered(Answer(name, request, result, thread), self.now)
+            self._end(name, thread)
+        self.daemon.incoming.posts(self.now)
+
+    def _end(self, name: str, thread: FakeThread) -> None:
+        """Let a thread end that was told to and has nothing left to do."""
+        if thread.moves and not thread.requests:
+            thread.ended = True
+            self.mailbox.post(Ended(name, asked=True, origin=thread))
 
     def run(self, seconds: float) -> None:
         """Let time pass, turning whenever something is due."""

@@ -73,15 +73,16 @@ class FakeThread:
     def __init__(self) -> None:
         self.requests: list[Any] = []
         self.silence = 0.0
-        self.started = self.stopped = False
+        self.started = self.stopped = self.ended = False
 
     def start(self) -> None:
         """Note that it works."""
         self.started = True
 
     def submit(self, request: object) -> None:
-        """Keep the request, or take the photo where there is room."""
-        self.requests.append(request)
+        """Keep the request; what comes after the word to end is never done."""
+        if not self.stopped:
+            self.requests.append(request)
 
     def stop(self) -> None:
         """Note that it is to end."""
@@ -94,6 +95,11 @@ class FakeThread:
     def silent_for(self, now: float) -> float:
         """Return the silence that the test made up."""
         return self.silence
+
+    @property
+    def moves(self) -> bool:
+        """Say whether it has something to answer, or is to end; one that hangs has not."""
+        return self.silence == 0 and bool(self.requests or (self.stopped and not self.ended))
 
     def of(self, kind: type) -> list[Any]:
         """Return the requests of one kind that wait for an answer."""
@@ -110,6 +116,8 @@ class FakePool:
     stopping: bool = False
     ready: bool = True
     degraded: bool = False
+    rolled: bool = True
+    rolls: list[tuple[Any, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.held = [[] for _ in range(self.count)]
@@ -145,6 +153,11 @@ class FakePool:
     def stop(self, now: float) -> None:
         """Note that it is to end."""
         self.stopping = True
+
+    def roll(self, plan: Any, spec: Any, now: float) -> list[object]:
+        """Note that the workers are to be replaced; the test says when they are."""
+        self.rolls.append((plan, spec))
+        return []
 
     def next_deadline(self, now: float) -> float | None:
         """Return that nothing is due."""
@@ -191,6 +204,14 @@ class FakeNotifier:
     def status(self, text: str) -> None:
         """Keep the line."""
         self.said.append(text)
+
+    def reloading(self, now: float) -> None:
+        """Keep the word."""
+        self.said.append("reloading")
+
+    def reloaded(self, status: str) -> None:
+        """Keep the word."""
+        self.said.append("reloaded")
 
     def stopping(self) -> None:
         """Keep the word."""

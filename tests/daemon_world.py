@@ -49,6 +49,7 @@ class World:
     discarded: list[Staged] = field(default_factory=list)
     notes: dict[bytes, str] = field(default_factory=dict)  # text files for people, by full path
     identity: tuple[int, int] = (1, 1)
+    output_identity: tuple[int, int] = (1, 1)
     free: int = 10**12
     faults: dict[type, AnimedError] = field(default_factory=dict)  # by kind of request
     late: bool = False  # a fault of placing comes after the name was taken
@@ -164,7 +165,7 @@ class World:
         repr=False,
         default_factory=lambda: {
             OpenRoot: World._root,
-            OpenOutput: lambda world, _: OutputFound(world.free, (1, 1)),
+            OpenOutput: lambda world, _: OutputFound(world.free, world.output_identity),
             StartWatch: lambda _world, _: None,
             StopWatch: lambda _world, _: None,
             StatPaths: World._stats,

@@ -25,7 +25,8 @@ HOUR = 3600.0
 
 def ask(run: Bench, command: str) -> dict[str, Any]:
     """Ask as the control socket does, and let the loop turn."""
-    questions = Questions(run.desk, run.parts.gate, run.daemon.status, lambda: run.now)
+    reload = run.parts.reloader.answer
+    questions = Questions(run.desk, run.parts.gate, run.daemon.status, lambda: run.now, reload=reload)
     answer = questions.answer(command, {})
     run.turn()
     return answer

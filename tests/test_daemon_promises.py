@@ -161,6 +161,11 @@ class Promises(RuleBasedStateMachine):
         self.run.restart(start=False)
         self.run.inbox.start()
 
+    @rule(quality=st.sampled_from([92, 50]), output=st.sampled_from(["/out/phone", "/moved"]))
+    def reload(self, quality: int, output: str) -> None:
+        """Take a configuration with another recipe, or another output, or the same."""
+        self.run.reload(self.run.changed(quality=quality, output=Path(output)))
+
     def _stop(self) -> None:
         self.run.daemon._drain(None, self.run.now)
         while self.run.pool.jobs or self.run.thread.requests:
@@ -223,6 +228,8 @@ class Promises(RuleBasedStateMachine):
     def _judge(self) -> None:
         run = self.run
         assert run.inbox.state == "ready"
+        assert run.inbox.config == run.config.inboxes[0]
+        assert not run.parts.reloader.turnover.busy
         assert run.is_clean()
         assert not run.desk.relook
         assert not run.desk.left

@@ -469,6 +469,20 @@ def test_a_new_specification_rolls_the_workers_one_by_one(pair: Table) -> None:
     assert pair.look() == []
 
 
+def test_workers_have_rolled_when_none_of_the_old_takes_photos(pair: Table) -> None:
+    """An old worker that was told to leave takes nothing more; one that still takes photos is in the way."""
+    assert pair.pool.rolled
+    pair.pool.roll(plan(2), spec(arguments={"mark": "new"}), 0.0)
+    assert not pair.pool.rolled
+    pair.workers[0].die(0)
+    pair.look()
+    assert not pair.pool.rolled
+    pair.workers[-1].say(READY)
+    pair.look()
+    assert pair.pool.rolled
+    assert pair.pool.free == 2
+
+
 @pytest.mark.parametrize("count", [1, 3])
 def test_a_new_plan_changes_the_number_of_workers(pair: Table, count: int) -> None:
     """Missing workers are started, surplus ones leave and are not followed."""

@@ -72,6 +72,22 @@ def test_every_word_reaches_the_manager(manager: tuple[Manager, str]) -> None:
     ]
 
 
+def test_a_reload_is_told_once_the_service_is_ready(manager: tuple[Manager, str]) -> None:
+    """RELOADING=1 carries the clock and ends with READY=1; during the start neither is said."""
+    end, name = manager
+    notifier = Notifier({"NOTIFY_SOCKET": name}, pid=PID)
+    notifier.reloading(1.5)
+    notifier.reloaded("Waiting")
+    notifier.ready("Waiting")
+    notifier.reloading(12.345678)
+    notifier.reloaded("Waiting")
+    assert end.heard() == [
+        "READY=1\nSTATUS=Waiting",
+        "RELOADING=1\nMONOTONIC_USEC=12345678\nSTATUS=Reading the configuration",
+        "READY=1\nSTATUS=Waiting",
+    ]
+
+
 def test_a_copy_in_a_child_is_silent(manager: tuple[Manager, str]) -> None:
     """Only the main process speaks: with another process number nothing is sent."""
     end, name = manager

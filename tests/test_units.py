@@ -106,6 +106,13 @@ def test_the_unit_agrees_with_the_program(unit: Path) -> None:
 
 
 @pytest.mark.parametrize("unit", [SYSTEM, USER])
+def test_reload_asks_the_service_that_runs(unit: Path) -> None:
+    """The unit reloads by the command, which waits for the outcome, with the file that the service reads."""
+    found = options(unit)
+    assert found["ExecReload"] == [found["ExecStart"][0].replace(" run", " reload")]
+
+
+@pytest.mark.parametrize("unit", [SYSTEM, USER])
 def test_every_relaxed_limit_has_its_reason(unit: Path) -> None:
     """A limit that is switched off stands right below a comment that names it."""
     lines = unit.read_text().splitlines()

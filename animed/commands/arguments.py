@@ -179,6 +179,18 @@ add_steering(app)
 
 
 @app.command()
+def reload(context: typer.Context, config: ConfigOption = None) -> None:
+    """Have the running service take its changed configuration, and say what has changed."""
+
+    def act(config_file: Path | None) -> int:
+        from animed.commands import reload as command
+
+        return command.run(config_file)
+
+    plan(context, config, act)
+
+
+@app.command()
 def demo(context: typer.Context, config: ConfigOption = None) -> None:
     """Draw sample photos with the built-in style in a throw-away folder."""
 

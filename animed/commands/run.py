@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ import structlog
 
 from animed import config, logs
 from animed.daemon.loop import Daemon
-from animed.daemon.parts import assembled
+from animed.daemon.parts import Again, assembled
 from animed.daemon.questions import Questions
 from animed.daemon.signals import die_by
 from animed.errors import EXIT_OK, ConfigError
@@ -32,12 +33,18 @@ def run(config_file: Path | None) -> int:
     """
     for early in (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(early, signal.SIG_IGN)  # Until the loop takes them, they must not end the service.
-    settings = config.load(config_file, environ=os.environ, cwd=Path.cwd())
+    environ = dict(os.environ)
+    settings = config.load(config_file, environ=environ, cwd=Path.cwd())
     notifier = sdnotify.Notifier(sdnotify.take(os.environ), pid=os.getpid())
     with InstanceLock(os.fspath(settings.state_dir)):
         writer = logs.configure(settings.logging.level, settings.logging.format, stream=sys.stdout)
+        again = Again(
+            # The same file again, wherever it was found: another one may be another instance's.
+            partial(config.load, settings.source, environ=environ, cwd=Path.cwd()),
+            lambda logging: logs.apply(writer, logging.level, logging.format),
+        )
         try:
-            number = _serve(settings, notifier)
+            number = _serve(settings, notifier, again)
         finally:
             writer.close()
     if number is not None:
@@ -45,11 +52,11 @@ def run(config_file: Path | None) -> int:
     return EXIT_OK
 
 
-def _serve(settings: Config, notifier: sdnotify.Notifier) -> signal.Signals | None:
+def _serve(settings: Config, notifier: sdnotify.Notifier, again: Again) -> signal.Signals | None:
     log = structlog.get_logger()
-    with assembled(settings, log, notifier) as parts:
+    with assembled(settings, log, notifier, again=again) as parts:
         daemon = Daemon(parts)
-        questions = Questions(parts.desk, parts.gate, daemon.status, daemon.clock)
+        questions = Questions(parts.desk, parts.gate, daemon.status, daemon.clock, reload=parts.reloader.answer)
         state_dir = os.fspath(settings.state_dir)
         try:
             parts.control = ControlServer(server_path(state_dir, os.environ, uid=os.getuid()), questions.answer)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from animed.config.load import load
+from animed.config.load import find_state_dir, load
 from animed.config.locate import find
 from animed.config.models import (
     BatchConfig,
@@ -37,6 +37,7 @@ __all__ = [
     "default_text",
     "dump",
     "find",
+    "find_state_dir",
     "load",
     "schema",
 ]

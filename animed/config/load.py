@@ -51,6 +51,19 @@ def load(
     return config
 
 
+def find_state_dir(path: Path | None = None, *, environ: Mapping[str, str], cwd: Path) -> Path | None:
+    """Return the state folder of a configuration that may have problems; None where it cannot be told.
+
+    A service can be asked even when its file has become wrong. Raises ConfigError where there is no file.
+    """
+    source = locate.find(path, environ=environ, cwd=cwd)
+    document = parse(locate.read(source))
+    if not isinstance(document.value, dict):
+        return None
+    reading = _Load(Reading(source.absolute().parent, environ), {}, [])
+    return reading.state_dir({"state_dir": document.value.get("state_dir")})
+
+
 @dataclass(slots=True)
 class _Load:
     """One reading: what is known of the origin of values, and the problems so far."""
@@ -77,6 +90,14 @@ class _Load:
         for told in overlaps(((("inboxes", at), inbox) for at, inbox in inboxes), state_dir, programs=programs):
             self._tell(told)
         return config
+
+    def state_dir(self, tree: Tree) -> Path | None:
+        """Return the state folder alone, by the same rules; None where it is wrong."""
+        for one in assignments(self.reading.environ)[0]:
+            if one.loc == ("state_dir",):
+                self._assign(tree, one)
+        self._folders(tree)
+        return self._state_dir(tree)
 
     def _assign(self, tree: Tree, one: Assignment) -> None:
         """Put one value in place of what stood there; a parent that is no mapping is left for its own problem."""

@@ -72,6 +72,10 @@ class Arrivals:
             if row.key not in met and self._goes_with_its_file(row):
                 inbox.hint(row.key.path, now)
 
+    def forget(self, inbox: str) -> None:
+        """Forget the scan of an inbox that has ended."""
+        self._met.pop(inbox, None)
+
     def found(self, inbox: Inbox, entries: list[Found], now: float) -> None:
         """Let settle what a scan has found, but for what is known: that costs no further look."""
         rows = self._desk.ledger.get_many(PhotoKey(inbox.name, entry.path) for entry in entries)

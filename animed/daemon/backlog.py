@@ -8,6 +8,7 @@ from animed.daemon.active import Active
 from animed.schedule.retry import RetryQueue
 
 if TYPE_CHECKING:
+    from animed.config import Config
     from animed.daemon.desk import Desk
     from animed.records import Batch, Job
     from animed.schedule.batcher import Batcher
@@ -22,9 +23,14 @@ class Backlog:
         self.batcher = batcher
         self.retries = RetryQueue()
 
+    def configure(self, config: Config) -> None:
+        """Take the sizes of batches and of the line; what waits beyond a smaller one keeps its place."""
+        self.batcher.max_size, self.batcher.max_wait = config.batch.max_size, config.batch.max_wait
+        self.batcher.backlog = config.limits.backlog
+
     def admit(self, job: Job, now: float, check: CheckContent | None = None) -> bool:
         """Let a photo wait for its turn; when the line is full, its inbox is scanned again later."""
-        if self._desk.draining or not self.batcher.add(job, now):
+        if not self._desk.takes(job.key.inbox) or not self.batcher.add(job, now):
             self._desk.inbox_of(job.key).dirty = True
             return False
         self._desk.actives[job.key] = Active(job, check=check)

@@ -26,18 +26,28 @@ class Desk:
     ledger: Ledger
     journal: Journal
     reporter: Reporter
-    inboxes: Mapping[str, Inbox]
+    inboxes: dict[str, Inbox]  # those that end after a reload included
     policies: Mapping[str, RetryPolicy]  # by inbox
     wall: Callable[[], float]  # wall-clock seconds, for the ledger
     actives: dict[PhotoKey, Active] = field(default_factory=dict)
     batches: dict[int, BatchTally] = field(default_factory=dict)
     left: deque[PhotoKey] = field(default_factory=deque)  # photos that have ended since the last turn of the loop
     draining: bool = False  # the service is stopping: nothing new is begun
+    leaving: set[str] = field(default_factory=set)  # inboxes that end: nothing new of theirs is begun
     relook: set[PhotoKey] = field(default_factory=set)  # changed while on their way: to be looked at again afterwards
 
     def inbox_of(self, key: PhotoKey) -> Inbox:
         """Return the inbox that a photo lies in."""
         return self.inboxes[key.inbox]
+
+    @property
+    def open_inboxes(self) -> list[Inbox]:
+        """Return the inboxes that take photos."""
+        return [] if self.draining else [box for name, box in self.inboxes.items() if name not in self.leaving]
+
+    def takes(self, inbox: str) -> bool:
+        """Say whether photos of an inbox may be begun."""
+        return not self.draining and inbox in self.inboxes and inbox not in self.leaving
 
     def leave(self, active: Active, how: str, now: float) -> None:
         """Let a photo go: count it in its batch, and look at it again if it changed meanwhile."""

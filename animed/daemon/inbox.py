@@ -9,13 +9,13 @@ import errno
 import os
 from typing import TYPE_CHECKING, Final
 
-from animed.daemon.health import Health, ScanClock, Trouble
+from animed.daemon.health import ScanClock
 from animed.daemon.iothread import SILENCE_S, SLOW_S
 from animed.daemon.looking import OpenRoot, RootFound, Scan, ScanEnded, StartWatch, StatPaths, StopWatch
 from animed.daemon.putting import OpenOutput, OutputFound
 from animed.daemon.settling import Settling, sort_out
+from animed.daemon.standing import Standing
 from animed.daemon.watching import Watching
-from animed.errors import AnimedError, PlaceError, PlaceRole
 from animed.intake.scan import Scanner
 from animed.intake.watch import WatchLimitError
 from animed.records import PhotoKey, PlaceFault
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from animed.daemon.iothread import Answer, IoThread, Request, Slices
     from animed.daemon.setup import Setup
     from animed.daemon.sink import Sink
+    from animed.errors import PlaceError, PlaceRole
     from animed.intake.watch import Hint
     from animed.opening import Identity
     from animed.records import FileStat
@@ -51,13 +52,15 @@ class Inbox:
         outputs: set[Identity],
     ) -> None:
         config, rules, impatient = setup.config, setup.rules, setup.impatient
+        self.setup = setup
         self.config = config
         self.name = config.name
         self.root = os.fspath(config.path)
         self.output = os.fspath(config.output)
         self.recipe = setup.recipe
         self.delivery = setup.delivery
-        self.health = Health()
+        self.standing = Standing(log, inbox=self.name, output=self.output, min_free=setup.min_free)
+        self.health = self.standing.health
         self.settling = Settling(config, rules, outputs=outputs, impatient=impatient)
         self.watching = Watching(config, rules, hints)
         self.scans = ScanClock(0.0)
@@ -67,14 +70,19 @@ class Inbox:
         self.output_opened = False
         self._scanner = Scanner(self.root, rules, require_marker=config.require_marker, outputs=outputs)
         self.thread = thread
-        self._log = log.bind(inbox=self.name)
-        self._min_free = setup.min_free
+        self._plain_log = log
         self._temp_prefix = temp_prefix
-        self._outputs = outputs  # of all inboxes: never taken as input, by whatever path they are reached
+        self.outputs = outputs  # of all inboxes: never taken as input, by whatever path they are reached
+        self.output_identity: Identity | None = None
         self.identity: tuple[int, int] | None = None  # of the root: what another folder does not hold is not gone
         self._identity_at, self._opening = 0.0, False
         self.scanned = False  # a scan of the whole inbox has ended
         self._impatient = impatient
+
+    @property
+    def _log(self) -> FilteringBoundLogger:
+        # Bound anew each time: a bound log keeps the level that was in force when it was bound.
+        return self._plain_log.bind(inbox=self.name)
 
     @property
     def state(self) -> State:
@@ -158,21 +166,11 @@ class Inbox:
 
     def suspend(self, fault: PlaceFault | PlaceError, now: float) -> None:
         """Suspend a place until a probe finds it well."""
-        trouble = Trouble(fault.code, fault.path, fault.detail)
-        if not self.health.fault(fault.role, trouble, now):
-            return
-        error = errno.errorcode.get(fault.code, str(fault.code))
-        self._log.warning(
-            trouble.event(fault.role), role=fault.role, error=error, place=fault.path, detail=fault.detail
-        )
+        self.standing.suspend(fault, now)
 
     def is_short(self, free_bytes: int, now: float) -> bool:
         """Say whether the output's file system has less free than it must keep, and suspend it then."""
-        if free_bytes >= self._min_free:
-            return False
-        detail = f"{free_bytes} bytes are free, limits.min_free keeps {self._min_free}"
-        self.suspend(PlaceFault("output", errno.ENOSPC, self.output, detail), now)
-        return True
+        return self.standing.is_short(free_bytes, now)
 
     def answered(self, answer: Answer, sink: Sink, now: float) -> bool:
         """Take an answer; False when it is not about the inbox itself but about one of its photos."""
@@ -186,24 +184,16 @@ class Inbox:
             case Scan() as request:
                 self._scan_answered(request, answer.result, sink, now)
             case StatPaths() as request:
-                self._fault(answer.result, now)
+                self.standing.faulted(answer.result, now)
                 self.settling.answered(request, answer.result, sink, now)
             case other:
                 return isinstance(other, StopWatch)
         return True
 
-    def _fault(self, result: object, now: float) -> bool:
-        """Suspend the place that an answer is a fault of; say whether it is one."""
-        if isinstance(result, PlaceError):
-            self.suspend(result, now)
-        elif isinstance(result, AnimedError):
-            self.suspend(PlaceFault("output", errno.EACCES, self.output, str(result)), now)
-        return isinstance(result, AnimedError)
-
     def _root_answered(self, result: object, sink: Sink, now: float) -> None:
         """Take what the root is; a root that came, came back or was replaced is watched and scanned anew."""
         self._opening, first, self.opened = False, not self.opened, True
-        if self._fault(result, now) or not isinstance(result, RootFound):
+        if self.standing.faulted(result, now) or not isinstance(result, RootFound):
             return
         trouble = self.health.well("inbox")
         if first or trouble or result.identity != self.identity:
@@ -227,7 +217,7 @@ class Inbox:
         if isinstance(result, WatchLimitError):
             if self.watching.refused(request.watch, now):
                 self._log.warning("watch.fallback", to="poll", detail=str(result))
-        elif self._fault(result, now) or not self.watching.started(request.watch, now):
+        elif self.standing.faulted(result, now) or not self.watching.started(request.watch, now):
             return
         self._scan_soon()
 
@@ -238,9 +228,10 @@ class Inbox:
     def _output_answered(self, result: object, sink: Sink, now: float) -> None:
         """Take what the output is; once it takes writes, what was left open is resolved."""
         self.output_opened = True
-        if self._fault(result, now) or not isinstance(result, OutputFound):
+        if self.standing.faulted(result, now) or not isinstance(result, OutputFound):
             return
-        self._outputs.add(result.identity)
+        self.output_identity = result.identity
+        self.outputs.add(result.identity)
         if self.is_short(result.free_bytes, now):
             return
         self.sweep = ()
@@ -249,8 +240,7 @@ class Inbox:
 
     def restored(self, role: PlaceRole) -> None:
         """Note that a place does what it should (again)."""
-        if (trouble := self.health.well(role)) is not None:
-            self._log.info("disk.recovered" if trouble.full else "inbox.recovered", role=role)
+        self.standing.restored(role)
 
     def _came_up(self, sink: Sink, now: float) -> None:
         if self.health.draws and self.opened and self.output_opened:
@@ -260,8 +250,8 @@ class Inbox:
         if isinstance(result, tuple):
             sink.found(self, sort_out(self.name, result, sink), now)
         elif request.below:
-            self._fault(result, now)
-        elif self._fault(result, now) or not isinstance(result, ScanEnded):
+            self.standing.faulted(result, now)
+        elif self.standing.faulted(result, now) or not isinstance(result, ScanEnded):
             self.scans.end(0.0, now)
         else:
             self._scan_ended(result, sink, now)

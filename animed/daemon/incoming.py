@@ -8,6 +8,7 @@ from animed.daemon.iothread import Answer, Ended
 from animed.daemon.looking import Digest
 from animed.daemon.noting import FindNotes, RemoveNote, WriteNote
 from animed.daemon.putting import Discard, Place, PutAway, Resolve, StageCopy
+from animed.daemon.validation import Validated
 from animed.engine import events
 from animed.errors import WorkersError
 
@@ -31,18 +32,21 @@ class Incoming:
         for post in self._parts.mailbox.drain():
             if isinstance(post, Answer):
                 self.answered(post, now)
+            elif isinstance(post, Validated):
+                self.pool_events(self._parts.reloader.validated(post, now), now)
             elif isinstance(post, Ended):
                 if not post.asked:
                     raise RuntimeError(f"the I/O thread of inbox {post.inbox} has died")
-            elif not self._parts.desk.draining:
+                self._parts.reloader.turnover.ended(post.origin)
+            else:
                 name, hint = post
-                self._parts.desk.inboxes[name].hinted(hint, self._parts.arrivals, now)
+                if self._parts.desk.takes(name):
+                    self._parts.desk.inboxes[name].hinted(hint, self._parts.arrivals, now)
 
     def answered(self, answer: Answer, now: float) -> None:
         """Hand an answer to whoever asked."""
         parts, result = self._parts, answer.result
-        inbox = parts.desk.inboxes[answer.inbox]
-        if not parts.desk.draining and inbox.answered(answer, parts.arrivals, now):
+        if self._is_about_inbox(answer, now):
             return
         match answer.request:
             case Digest() as request:
@@ -59,6 +63,15 @@ class Incoming:
                 parts.reports.answered(answer.inbox, request, result)
             case Discard() | _:
                 pass
+
+    def _is_about_inbox(self, answer: Answer, now: float) -> bool:
+        """Hand over an answer that is about an inbox itself, or that an inbox which is gone has left behind."""
+        parts = self._parts
+        if parts.reloader.turnover.is_late(answer):
+            parts.reloader.turnover.late(answer, now)
+            return True
+        inbox = parts.desk.inboxes[answer.inbox]
+        return parts.desk.takes(answer.inbox) and inbox.answered(answer, parts.arrivals, now)
 
     def pool_events(self, pool_events: list[PoolEvent], now: float) -> None:
         """Take what the pool reports; raises WorkersError when no worker will ever start."""

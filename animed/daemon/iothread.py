@@ -9,7 +9,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from animed.errors import AnimedError, PlaceError
@@ -43,6 +43,7 @@ class Answer:
     inbox: str
     request: Request | Slices
     result: Any  # what the request says that it answers, or the AnimedError that it raised
+    origin: object = field(default=None, compare=False)  # the thread that answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ class Ended:
 
     inbox: str
     asked: bool
+    origin: object = field(default=None, compare=False)  # the thread
 
 
 class IoThread:
@@ -83,7 +85,9 @@ class IoThread:
         self._requests.put(None)
 
     def join(self, timeout: float) -> bool:
-        """Wait for the end and say whether it came."""
+        """Wait for the end and say whether it came; a thread that was never started has ended."""
+        if self._thread.ident is None:
+            return True
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
@@ -105,7 +109,7 @@ class IoThread:
                     self._run(request)
             asked = True
         finally:
-            self._post(Ended(self.inbox, asked))
+            self._post(Ended(self.inbox, asked, self))
 
     def _next(self) -> Request | Slices | None:
         """Return the next request; while none is waiting, go on with the scan."""
@@ -126,9 +130,9 @@ class IoThread:
             self._scans.pop(0)
         except (AnimedError, OSError) as error:
             self._scans.pop(0)
-            self._post(Answer(self.inbox, scan, _expected(error)))
+            self._post(Answer(self.inbox, scan, _expected(error), self))
         else:
-            self._post(Answer(self.inbox, scan, result))
+            self._post(Answer(self.inbox, scan, result, self))
 
     def _run(self, request: Request) -> None:
         self._beat()
@@ -137,7 +141,7 @@ class IoThread:
         except (AnimedError, OSError) as error:
             result = _expected(error)
         self._beat_at = None
-        self._post(Answer(self.inbox, request, result))
+        self._post(Answer(self.inbox, request, result, self))
 
 
 def _expected(error: AnimedError | OSError) -> AnimedError:

@@ -107,7 +107,7 @@ class Daemon:
         dues.append(parts.hooks.next_deadline(now))
         if not parts.desk.draining:
             dues += [parts.backlog.next_due(), parts.gate.next_due(now), parts.reports.next_due()]
-            dues += [inbox.next_deadline(now) for inbox in parts.desk.inboxes.values()]
+            dues += [parts.reloader.next_due(now), *(inbox.next_deadline(now) for inbox in parts.desk.open_inboxes)]
         if parts.control is not None:
             dues.append(parts.control.next_deadline())
         if parts.notifier.watchdog_interval() is not None:
@@ -121,11 +121,12 @@ class Daemon:
         parts.desk.journal.tick(now)
         if not parts.desk.draining:
             parts.gate.tick()
-            for inbox in parts.desk.inboxes.values():
+            for inbox in parts.desk.open_inboxes:
                 inbox.scans.resting = parts.gate.resting
                 inbox.tick(parts.arrivals, now)
             parts.backlog.tick(now)
             parts.photos.dispatch(now)
+            parts.reloader.tick(now)
         parts.hooks.tick(now)
         self._update_state(now)
         parts.reports.tick(self._state, now)
@@ -212,8 +213,8 @@ class Daemon:
             self._parts.desk.rescan()
         elif number == signal.SIGUSR2:
             self._dump()
-        else:
-            self._log.warning("config.rejected", detail="reload is not available in this version: restart the service")
+        elif self._state != "draining":
+            self._parts.reloader.request(now)
 
     def _dump(self) -> None:
         """Write the state, and what each thread is doing."""

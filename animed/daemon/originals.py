@@ -33,11 +33,26 @@ class Originals:
         self._desk = desk
         self._instance = instance
         self._busy: set[PhotoKey] = set()  # asked of an I/O thread
+        self._held: set[PhotoKey] = set()  # in the hands of a thread that was left behind
 
     @property
     def busy(self) -> bool:
         """Say whether originals are being put away."""
         return bool(self._busy)
+
+    def serves(self, inbox: str) -> bool:
+        """Say whether originals of an inbox are being put away."""
+        return any(key.inbox == inbox for key in self._busy)
+
+    def hold(self, inbox: str) -> None:
+        """Leave the originals alone that a thread which is left behind was asked for."""
+        held = {key for key in self._busy if key.inbox == inbox}
+        self._busy -= held
+        self._held |= held
+
+    def release(self, key: PhotoKey) -> None:
+        """Note that such a thread has come to an end with an original."""
+        self._held.discard(key)
 
     def after_success(self, key: PhotoKey, stat: FileStat) -> str | None:
         """Return what is owed to the original of a finished picture, as the ledger keeps it; None for nothing."""
@@ -76,7 +91,7 @@ class Originals:
             self._begin(row)
 
     def _begin(self, row: Row) -> None:
-        if row.key in self._busy:
+        if row.key in self._busy | self._held:
             return
         self._busy.add(row.key)
         inbox = self._desk.inbox_of(row.key)

@@ -7,7 +7,7 @@ import grp
 import os
 import secrets
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -27,9 +27,10 @@ from animed.daemon.photos import Photos
 from animed.daemon.placing import Placing
 from animed.daemon.putting import Delivery
 from animed.daemon.recipes import recipe_of, stage_of, temp_prefix
+from animed.daemon.reload import Reloader, Renewal
 from animed.daemon.report import Reporter
 from animed.daemon.reports import Reports
-from animed.daemon.setup import Setup
+from animed.daemon.setup import Candidate, Setup
 from animed.engine import machine, plan
 from animed.engine.environment import environment
 from animed.engine.pool import Pool
@@ -48,14 +49,16 @@ if TYPE_CHECKING:
 
     from animed.catalog import Style
     from animed.config import Config, InboxConfig
+    from animed.config.models import LoggingConfig
     from animed.daemon.iothread import Answer, Ended
+    from animed.daemon.validation import Validated
     from animed.engine.plan import Plan
     from animed.intake.watch import Hint
     from animed.records import WeightsFile
     from animed.service.control import ControlServer
     from animed.service.sdnotify import Notifier
 
-    Post = Answer | Ended | tuple[str, Hint]
+    Post = Answer | Ended | Validated | tuple[str, Hint]
 
 HEADROOM: Final = 32  # pixels
 _FACTORY: Final = "animed.engine.pipeline:make"
@@ -81,6 +84,7 @@ class Parts:
     gate: Gate
     hooks: Hooks
     reports: Reports
+    reloader: Reloader = field(init=False)
     control: ControlServer | None = None
 
     def is_through(self) -> bool:
@@ -101,53 +105,63 @@ class Parts:
         return scans or (inbox.dirty and inbox.health.draws) or inbox.settling.pending > 0
 
 
+@dataclass(frozen=True, slots=True)
+class Again:
+    """How a running service reads its configuration again, and has its log follow."""
+
+    load: Callable[[], Config]  # called in a thread of its own
+    set_logging: Callable[[LoggingConfig], None]
+
+
+def _never() -> Config:
+    raise ConfigError("a single pass keeps its configuration")
+
+
+ONCE: Final = Again(_never, lambda _logging: None)
+
+
 @contextlib.contextmanager
-def assembled(config: Config, log: FilteringBoundLogger, notifier: Notifier, *, once: bool = False) -> Iterator[Parts]:
+def assembled(
+    config: Config, log: FilteringBoundLogger, notifier: Notifier, *, again: Again = ONCE, once: bool = False
+) -> Iterator[Parts]:
     """Give the parts, and close what they hold at the end. The caller holds the state folder's lock.
 
     Raises StyleError, ConfigError or LedgerError.
     """
-    styles = styles_of(config)
     with contextlib.ExitStack() as stack:
         ledger = stack.enter_context(Ledger.open(os.fspath(config.state_dir / FILE_NAME)))
         mailbox: Mailbox[Post] = Mailbox()
         stack.callback(mailbox.close)
-        the_plan = plan_of(config)
-        pool = Pool(the_plan, spec_of(config, tuple(style.weights_file for style in styles.values()), the_plan))
-        run, outputs = secrets.token_hex(3), set[Identity]()
-        inboxes = {
-            inbox.name: Inbox(
-                setup_of(config, inbox, styles[inbox.style], instance=ledger.instance, run=run, once=once),
-                thread=IoThread(inbox.name, mailbox.post),
-                hints=partial(_post_hint, mailbox.post, inbox.name),
-                log=log,
-                temp_prefix=temp_prefix(ledger.instance),
-                outputs=outputs,
-            )
-            for inbox in config.inboxes
-        }
+        candidate = partial(candidate_of, instance=ledger.instance, run=secrets.token_hex(3), once=once)
+        first, prefix, outputs = candidate(config), temp_prefix(ledger.instance), set[Identity]()
+
+        def make(setup: Setup) -> Inbox:
+            name = setup.config.name
+            thread, hints = IoThread(name, mailbox.post), partial(_post_hint, mailbox.post, name)
+            return Inbox(setup, thread=thread, hints=hints, log=log, temp_prefix=prefix, outputs=outputs)
+
+        inboxes = {name: make(setup) for name, setup in first.setups.items()}
         reporter = Reporter(log, {name: inbox.root for name, inbox in inboxes.items()})
-        policies = {inbox.name: _policy(config, inbox, once=once) for inbox in config.inboxes}
-        desk = Desk(ledger, Journal(log), reporter, inboxes, policies, time.time)
-        gate = Gate(config, desk, log, once=once)
+        desk = Desk(ledger, Journal(log), reporter, inboxes, first.policies, time.time)
         yield _wire(
-            config=config, log=log, the_plan=the_plan, pool=pool, mailbox=mailbox, desk=desk, notifier=notifier,
-            gate=gate,
+            first=first, log=log, pool=Pool(first.plan, first.spec), mailbox=mailbox, desk=desk, notifier=notifier,
+            gate=Gate(config, desk, log, once=once),
+            renewal=Renewal(lambda: candidate(again.load()), make, again.set_logging),
         )  # fmt: skip
 
 
 def _wire(
     *,
-    config: Config,
+    first: Candidate,
     log: FilteringBoundLogger,
-    the_plan: Plan,
     pool: Pool,
     mailbox: Mailbox[Post],
     desk: Desk,
     notifier: Notifier,
     gate: Gate,
+    renewal: Renewal,
 ) -> Parts:
-    batch = config.batch
+    config, batch = first.config, first.config.batch
     backlog = Backlog(desk, Batcher(batch.max_size, batch.max_wait, config.limits.backlog))
     originals = Originals(desk, desk.ledger.instance)
     faults = Faults(desk, backlog, originals)
@@ -157,14 +171,11 @@ def _wire(
     hooks, reports = Hooks(log, config), Reports(desk)
     desk.reporter.listeners += [hooks, reports]
     for inbox in desk.inboxes.values():
-        # Leftovers lie where pictures are staged, and beside the names of pictures that were being placed.
-        rows = desk.ledger.publishing(inbox.name)
-        beside = {os.fsdecode(os.path.dirname(row.output)) for row in rows if row.output is not None}
-        inbox.sweep = tuple({inbox.output, *beside})
-    return Parts(
+        placing.prepare(inbox)
+    parts = Parts(
         config,
         log,
-        the_plan,
+        first.plan,
         pool,
         mailbox,
         desk,
@@ -178,6 +189,25 @@ def _wire(
         gate,
         hooks,
         reports,
+    )
+    parts.reloader = Reloader(parts, first, renewal)
+    return parts
+
+
+def candidate_of(config: Config, *, instance: str, run: str, once: bool = False) -> Candidate:
+    """Look up all that follows from a configuration; raises StyleError or ConfigError."""
+    styles, the_plan = styles_of(config), plan_of(config)
+    weights = tuple(style.weights_file for style in styles.values())
+    return Candidate(
+        config,
+        setups={
+            inbox.name: setup_of(config, inbox, styles[inbox.style], instance=instance, run=run, once=once)
+            for inbox in config.inboxes
+        },
+        policies={inbox.name: _policy(config, inbox, once=once) for inbox in config.inboxes},
+        weights=weights,
+        plan=the_plan,
+        spec=spec_of(config, weights, the_plan),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -45,7 +45,7 @@ class Photos:
         self._ready = Turns()
         self._suspects: deque[Active] = deque()  # each is drawn alone in its worker
         self._reading: set[PhotoKey] = set()  # asked of the I/O threads
-        self._twins = {name: Twins() for name in desk.inboxes}
+        self._twins: defaultdict[str, Twins] = defaultdict(Twins)  # by inbox
 
     # Whose turn it is.
 
@@ -225,7 +225,7 @@ class Photos:
         """Go on with a photo that is to share a picture; draw it when that picture is gone."""
         if not self._placing.shared(request, result, now):
             active = self._desk.actives[request.key]
-            self._desk.leave(active, "dropped", now) if self._desk.draining else self.draw(active)
+            self.draw(active) if self._desk.takes(request.key.inbox) else self._desk.leave(active, "dropped", now)
 
     def returned(self, jobs: tuple[Job, ...], now: float) -> None:
         """Take back photos that no worker has finished."""
@@ -234,9 +234,16 @@ class Photos:
 
     def clear(self, now: float) -> None:
         """Drop what no worker has begun: the inbox is the durable queue."""
-        self._backlog.batcher.clear()
-        for active in list(self._desk.actives.values()):
+        for name in self._desk.inboxes:
+            self.drop(name, now)
+
+    def drop(self, inbox: str, now: float) -> None:
+        """Drop what no worker has begun of one inbox."""
+        for active in [each for key, each in self._desk.actives.items() if key.inbox == inbox]:
             if active.phase in {Phase.QUEUED, Phase.READING, Phase.WAITING, Phase.READY}:
+                self._backlog.batcher.discard(active.job.key)
+                self._reading.discard(active.job.key)
                 self._desk.leave(active, "dropped", now)
-        self._ready.clear()
-        self._suspects.clear()
+        for line in (self._ready, self._suspects):
+            for active in [each for each in line if each.job.key.inbox == inbox]:
+                line.remove(active)

@@ -36,6 +36,7 @@ class Placing:
         self._faults = faults
         self._originals = originals
         self._resolving: set[PhotoKey] = set()  # asked of an I/O thread
+        self._held: set[PhotoKey] = set()  # in the hands of a thread that was left behind
 
     @property
     def busy(self) -> bool:
@@ -204,9 +205,34 @@ class Placing:
     def resolve(self, inbox: Inbox) -> None:
         """Find out for each claimed name of an inbox whether its picture is there."""
         for row in self._desk.ledger.publishing(inbox.name):
-            if row.key not in self._desk.actives and row.key not in self._resolving:
+            if row.key not in self._desk.actives and row.key not in self._resolving | self._held:
                 self._resolving.add(row.key)
                 inbox.ask(Resolve(row, inbox.root, inbox.output, inbox.identity))
+
+    def prepare(self, inbox: Inbox) -> None:
+        """Tell an inbox, before it starts, where leftovers of earlier runs may lie.
+
+        They lie where pictures are staged, and beside the names of pictures that were being placed.
+        """
+        rows = self._desk.ledger.publishing(inbox.name)
+        beside = {os.fsdecode(os.path.dirname(row.output)) for row in rows if row.output is not None}
+        inbox.sweep = tuple({inbox.output, *beside})
+
+    def serves(self, inbox: str) -> bool:
+        """Say whether claimed names of an inbox are being looked at."""
+        return any(key.inbox == inbox for key in self._resolving)
+
+    def forget(self, inbox: str) -> None:
+        """Forget what was asked of a thread that is left behind; its successor asks again."""
+        self._resolving -= {key for key in self._resolving if key.inbox == inbox}
+
+    def hold(self, key: PhotoKey) -> None:
+        """Leave a claimed name alone while a thread that was left behind may still take it."""
+        self._held.add(key)
+
+    def release(self, key: PhotoKey) -> None:
+        """Note that such a thread has come to an end with a photo."""
+        self._held.discard(key)
 
     def resolved(self, request: Resolve, result: Resolved | AnimedError, now: float) -> None:
         """Record the outcome of a photo whose picture is there; look again at one whose picture is not."""

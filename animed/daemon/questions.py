@@ -20,12 +20,15 @@ if TYPE_CHECKING:
     from animed.daemon.gate import Gate
 
     Answer = dict[str, Any]
+    Reload = Callable[[Answer, float], Answer]  # arguments and the loop's time; raises AnimedError
 
 
 class Questions:
     """Answers from the main thread, between two turns of the loop; nothing here may block."""
 
-    def __init__(self, desk: Desk, gate: Gate, status: Callable[[], Answer], clock: Callable[[], float]) -> None:
+    def __init__(
+        self, desk: Desk, gate: Gate, status: Callable[[], Answer], clock: Callable[[], float], *, reload: Reload
+    ) -> None:
         self._desk = desk
         self._clock = clock
         self._answers: dict[str, Callable[[dict[str, Any]], Answer]] = {
@@ -34,6 +37,7 @@ class Questions:
             "retry": self._retry,
             "where": self._where,
             **steering(desk, gate, clock),
+            "reload": lambda arguments: reload(arguments, clock()),
         }
 
     def answer(self, command: str, arguments: dict[str, Any]) -> Answer:

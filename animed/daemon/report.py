@@ -30,7 +30,7 @@ class Reporter:
 
     def __init__(self, log: FilteringBoundLogger, roots: Mapping[str, str]) -> None:
         self._log = log
-        self._roots = roots
+        self.roots = dict(roots)  # by inbox
         self._ignored: OrderedDict[tuple[str, bytes, str], None] = OrderedDict()
         self._noted: set[tuple[str, str]] = set()
         self._finished: deque[float] = deque(maxlen=100_000)
@@ -39,7 +39,7 @@ class Reporter:
 
     def path(self, key: PhotoKey) -> dict[str, str]:
         """Return the fields that name a photo."""
-        return {"inbox": key.inbox, **path_fields(absolute(self._roots[key.inbox], key.path))}
+        return {"inbox": key.inbox, **path_fields(absolute(self.roots[key.inbox], key.path))}
 
     def note(self, event: str, key: PhotoKey, **fields: object) -> None:
         """Log an event on a photo's way that is not its outcome."""
@@ -85,7 +85,7 @@ class Reporter:
         self._log.info(
             f"file.{status}", **self.path(key), **path_fields(output, "output"), style=style, recovered=True, **figures
         )
-        self._each(PhotoEnded(key, status, absolute(self._roots[key.inbox], key.path), output, style))
+        self._each(PhotoEnded(key, status, absolute(self.roots[key.inbox], key.path), output, style))
 
     def forgotten(self, key: PhotoKey) -> None:
         """Tell the listeners that a photo's record is gone."""
@@ -128,7 +128,7 @@ class Reporter:
 
     def _tell(self, active: Active, status: Ending, *, output: bytes = b"", reason: str = "", detail: str = "") -> None:
         job = active.job
-        photo = absolute(self._roots[job.key.inbox], job.key.path)
+        photo = absolute(self.roots[job.key.inbox], job.key.path)
         style, attempt = job.recipe.style, job.attempt
         self._each(PhotoEnded(job.key, status, photo, output, style, reason, detail, attempt, active.batch))
 

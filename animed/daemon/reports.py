@@ -117,6 +117,17 @@ class Reports:
             if writer is not None:
                 self._ask_status("finished" if finished else "stopped", inboxes, writer=writer)
 
+    def part(self, inbox: Inbox) -> None:
+        """Write the last status of an output that no other inbox reports on: this one ends."""
+        if inbox.config.report == "file" and _takes_notes(inbox) and inbox.output not in self._groups():
+            self._ask_status("stopped", [inbox], writer=inbox)
+
+    def forget(self, inbox: Inbox) -> None:
+        """Forget what an inbox that has ended was asked for; its successor looks through its output anew."""
+        self._asked.pop(inbox.name, None)
+        self._shelves.pop((inbox.name, inbox.output), None)
+        self._signs.pop(inbox.output, None)
+
     def answered(self, name: str, request: NoteRequest, result: Any) -> None:
         """Take the answer of an I/O thread."""
         sliced = isinstance(request, FindNotes) and isinstance(result, tuple)
@@ -238,7 +249,7 @@ class Reports:
         """Return the inboxes that report, by the output that they share."""
         groups: dict[str, list[Inbox]] = {}
         for inbox in self._desk.inboxes.values():
-            if inbox.config.report == "file":
+            if inbox.config.report == "file" and inbox.name not in self._desk.leaving:
                 groups.setdefault(inbox.output, []).append(inbox)
         return groups
 

@@ -113,6 +113,11 @@ class Pool:
         return any(child.ready for child in self._children())
 
     @property
+    def rolled(self) -> bool:
+        """Say that no worker takes photos that was made to an earlier specification."""
+        return all(child.leaving or child.spec is self._spec for child in self._children())
+
+    @property
     def degraded(self) -> bool:
         """Say that a worker could not be started and is being tried again, later each time."""
         return any(slot.boot_strikes for slot in self._slots)

@@ -199,6 +199,11 @@ class RetryQueue:
             heapq.heapify(self._heap)
         return job
 
+    def drop(self, inbox: str) -> None:
+        """Take out all jobs of an inbox."""
+        for key in [key for key in self._jobs if key.inbox == inbox]:
+            self.discard(key)
+
     def clear(self) -> list[Job]:
         """Take out all jobs, in the order in which they were added."""
         jobs = [job for _, job in self._jobs.values()]

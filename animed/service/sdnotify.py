@@ -54,10 +54,25 @@ class Notifier:
         self._pid = pid
         self._send = send
         self._getpid = getpid
+        self._is_ready = False
 
     def ready(self, status: str) -> None:
         """Say that the service has started (READY=1)."""
+        self._is_ready = True
         self._tell(f"READY=1\nSTATUS={_line(status)}")
+
+    def reloading(self, now: float) -> None:
+        """Say that the configuration is read again (RELOADING=1), at this time of the monotonic clock.
+
+        Nothing is said before `ready`: the end of a reload would be taken for the end of the start.
+        """
+        if self._is_ready:
+            self._tell(f"RELOADING=1\nMONOTONIC_USEC={round(now * 1_000_000)}\nSTATUS=Reading the configuration")
+
+    def reloaded(self, status: str) -> None:
+        """Say that a reload has ended, well or not."""
+        if self._is_ready:
+            self.ready(status)
 
     def stopping(self) -> None:
         """Say that the service is on its way out (STOPPING=1)."""
