@@ -12,14 +12,14 @@ import typer
 
 from animed import __version__
 from animed.commands.groups import config_app, styles_app
-from animed.commands.invocation import ConfigOption, Invocation, JsonOption, new_app, plan
+from animed.commands.invocation import ConfigOption, Invocation, JsonOption, complete_style, new_app, plan
 from animed.commands.steering import add_steering
 from animed.errors import EXIT_OK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-app = new_app()
+app = new_app(completion=True)
 app.add_typer(styles_app, name="styles")
 app.add_typer(config_app, name="config")
 
@@ -75,7 +75,14 @@ def once(
         typer.Option("-o", metavar="DIR", show_default=False, readable=False, help="Where the pictures of PATHs go."),
     ] = None,
     style: Annotated[
-        str | None, typer.Option("--style", metavar="NAME", show_default=False, help="The style to draw with.")
+        str | None,
+        typer.Option(
+            "--style",
+            metavar="NAME",
+            show_default=False,
+            autocompletion=complete_style,
+            help="The style to draw with.",
+        ),
     ] = None,
     config: ConfigOption = None,
 ) -> None:
