@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from command_support import Setup, nobody
 
+from animed.catalog import builtin_dir
 from animed.cli import main
 from animed.commands import check
 from animed.commands.access import open_config
@@ -194,13 +195,42 @@ def test_limits_of_the_kernel(setup: Setup) -> None:
 
 
 def test_weights_that_are_wrong_exit_4(setup: Setup, capsys: pytest.CaptureFixture[str]) -> None:
-    """An unknown style is exit 4, and no picture is drawn with it."""
-    setup.write(style="nosuch", limits__min_free=0)
+    """Weights that their card does not speak of are exit 4, and no picture is drawn with them."""
+    own = setup.root / "styles"
+    own.mkdir()
+    card = (builtin_dir() / "cel.yaml").read_text()
+    (own / "damaged.yaml").write_text(card.replace("name: cel", "name: damaged"))
+    (own / "damaged.safetensors").write_bytes(b"not what the card says")
+    setup.write(style="damaged", limits__min_free=0)
     trial = Trial()
     found = findings(setup, capsys, 4, trial)
-    assert "nosuch" in found["weights"]["text"]
+    assert "but the card says" in found["weights"]["text"]
     assert found["picture"]["level"] == "warn"
     assert trial.drawn == 0
+
+
+def test_a_style_that_does_not_exist_is_the_configurations_fault(
+    setup: Setup, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A name that no style has exits 78 for check, run and once, with its place and the nearest name."""
+    setup.write(style="cell")
+    found = findings(setup, capsys, 78, Trial())
+    assert found.keys() == {"config"}
+    for part in ("inboxes[0].style", "got cell", "the name of a style: cel", "did you mean cel?"):
+        assert part in found["config"]["text"]
+    for command in ("check", "run", "once"):
+        assert main([command, "-c", str(setup.config)]) == 78
+        assert "inboxes[0].style: got cell" in capsys.readouterr().err
+
+
+def test_a_style_of_the_command_line_that_does_not_exist_is_a_usage_error(
+    setup: Setup, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A wrong --style exits 2 with the nearest name, for paths and for inboxes."""
+    assert main(["once", "-c", str(setup.config), "--style", "cell"]) == 2
+    assert "did you mean cel?" in capsys.readouterr().err
+    assert main(["once", str(setup.inbox), "--style", "cell"]) == 2
+    assert "did you mean cel?" in capsys.readouterr().err
 
 
 def test_a_worker_that_cannot_draw_exits_4(setup: Setup, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,7 @@ from animed.config import glance
 from animed.errors import ConfigError
 
 SCRIPT = str(Path(sys.executable).parent / "animed")
+BASH = shutil.which("bash")
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("ANIMED_", "COMP_"))}
 
 
@@ -108,7 +109,7 @@ def test_each_shell_has_its_script(shell: str, tmp_path: Path) -> None:
     assert f"_ANIMED_COMPLETE=complete_{shell}" in done.stdout
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
+@pytest.mark.skipif(BASH is None, reason="there is no bash here")
 def test_bash_itself(tmp_path: Path) -> None:
     """A real bash that has read the script puts the words where readline looks for them."""
     program = (
@@ -117,7 +118,7 @@ def test_bash_itself(tmp_path: Path) -> None:
         'printf "%s\\n" "${COMPREPLY[@]}"; complete -p animed'
     )
     done = subprocess.run(
-        ["bash", "--norc", "-c", program, SCRIPT],
+        [BASH or "", "--norc", "-c", program, SCRIPT],
         capture_output=True,
         text=True,
         env=CLEAN,

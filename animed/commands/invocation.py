@@ -60,8 +60,8 @@ def complete_style(context: typer.Context, incomplete: str) -> list[tuple[str, s
     """Return the styles that a word may become, with their titles; called for a shell's Tab key only."""
     from animed.commands import completing  # noqa: PLC0415 -- the parser brings no catalog
 
-    level: typer.Context | None = context
-    given = None
+    given = context.params.get("config")
+    level = context.parent
     while level is not None and given is None:
         given, level = level.params.get("config"), level.parent
     return [(name, title) for name, title in completing.styles(given) if name.startswith(incomplete)]

@@ -49,7 +49,7 @@ def _serve(settings: Config, notifier: sdnotify.Notifier) -> signal.Signals | No
     log = structlog.get_logger()
     with assembled(settings, log, notifier) as parts:
         daemon = Daemon(parts)
-        questions = Questions(parts.desk, parts.gate, daemon.status, daemon.clock)
+        questions = Questions(parts.desk, parts.backlog, parts.gate, status=daemon.status, clock=daemon.clock)
         state_dir = os.fspath(settings.state_dir)
         try:
             parts.control = ControlServer(server_path(state_dir, os.environ, uid=os.getuid()), questions.answer)

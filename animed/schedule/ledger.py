@@ -199,6 +199,10 @@ class Ledger(Reader):
             wanted = _failing(db) if keys is None else keys
             return [key for key in wanted if _hits(db, again, key)]
 
+    def let_be(self, key: PhotoKey) -> bool:
+        """Take back a request for a new try; False when the photo is not known."""
+        return self._amend(key, lambda row: replace(row, again=False))
+
     def forget(self, keys: Iterable[PhotoKey]) -> list[PhotoKey]:
         """Treat these photos as never seen; return those forgotten. One that is in someone's hands is kept."""
         with self._store.write() as db:
