@@ -22,4 +22,5 @@ def entry(row: Row, root: str | None) -> dict[str, Any]:
         "attempts": row.attempts,
         "since": datetime.fromtimestamp(row.updated, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         "will_retry": row.status == "retry" or row.again,
+        **(path_fields(row.moved, "moved_to") if row.moved else {}),
     }

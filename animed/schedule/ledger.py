@@ -184,9 +184,12 @@ class Ledger(Reader):
 
         return self._change(key, wait)
 
-    def original_done(self, key: PhotoKey) -> bool:
-        """Record that nothing is left to be done to the original; False when the photo is not known."""
-        return self._amend(key, lambda row: replace(row, original_pending=None))
+    def original_done(self, key: PhotoKey, *, moved: bytes | None = None) -> bool:
+        """Record that nothing is left to be done to the original, which lies at `moved` now (full path) if it moved.
+
+        False when the photo is not known.
+        """
+        return self._amend(key, lambda row: replace(row, original_pending=None, moved=moved))
 
     def requeue(self, keys: Iterable[PhotoKey] | None = None) -> list[PhotoKey]:
         """Ask for a new try of these photos, or of all that failed, with all tries ahead of them.
