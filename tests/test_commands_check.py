@@ -13,6 +13,7 @@ from animed.cli import main
 from animed.commands import check
 from animed.commands.access import open_config
 from animed.commands.capacity import look_at_inotify, look_at_workers
+from animed.commands.depths import look_below
 from animed.commands.places import look_at_inbox, look_at_state
 from animed.engine.machine import Machine
 from animed.errors import WorkersError
@@ -207,6 +208,37 @@ def test_weights_that_are_wrong_exit_4(setup: Setup, capsys: pytest.CaptureFixtu
     assert "but the card says" in found["weights"]["text"]
     assert found["picture"]["level"] == "warn"
     assert trial.drawn == 0
+
+
+def test_what_may_not_be_read_below_an_inbox(setup: Setup) -> None:
+    """Folders that cannot be listed and photos that may not be read are named; those that are ignored are not."""
+    for name in (
+        "a/x.jpg",
+        "b/deep/y.jpg",
+        "@eaDir/z.jpg",
+        "1.jpg",
+        "2.jpg",
+        "3.jpg",
+        "4.jpg",
+        "notes.txt",
+        "fine.jpg",
+    ):
+        path = setup.inbox / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x")
+    (inbox,) = open_config(setup.config).inboxes
+    assert list(look_below(inbox)) == []
+    for name in ("a", "b/deep", "@eaDir", "1.jpg", "2.jpg", "3.jpg", "4.jpg", "notes.txt"):
+        (setup.inbox / name).chmod(0)
+    with nobody(setup):
+        folders, photos = look_below(inbox)
+        for name in ("a", "b/deep", "@eaDir"):
+            (setup.inbox / name).chmod(0o755)
+    assert (folders.check, folders.level, photos.check, photos.level) == ("folders", "warn", "photos", "warn")
+    assert folders.text.startswith("a, b/deep cannot be looked into")
+    assert photos.text.startswith("1.jpg, 2.jpg, 3.jpg and 1 more may not be read")
+    setup.inbox.rename(setup.root / "gone")
+    assert list(look_below(inbox)) == []
 
 
 def test_a_style_that_does_not_exist_is_the_configurations_fault(

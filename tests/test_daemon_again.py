@@ -10,6 +10,7 @@ import pytest
 from daemon_bench import RECIPE, Bench
 
 from animed.daemon.questions import Questions
+from animed.errors import PlaceError
 from animed.service.protocol import RequestError
 
 if TYPE_CHECKING:
@@ -142,3 +143,59 @@ def test_a_question_that_makes_no_sense_is_refused(bench: Callable[..., Bench]) 
     for paths in (None, "x", [5], ["%"]):
         with pytest.raises(RequestError):
             questions.answer("forget", {"paths": paths})
+
+
+def where(run: Bench, status: dict[str, Any] | None = None, path: str = "/in/phone/a.jpg") -> dict[str, Any]:
+    """Ask the service where a photo stands."""
+    questions = Questions(run.desk, run.parts.backlog, lambda: status or {"state": "running"}, lambda: run.now)
+    return questions.answer("where", {"path": base64.b64encode(path.encode()).decode()})
+
+
+def test_each_stage_of_a_photos_way_is_told(bench: Callable[..., Bench]) -> None:
+    """From its first sight to its outcome the service knows where a photo stands, and for how long."""
+    run = bench(workers=1)
+    assert where(run) == {"where": None, "held": []}
+    run.world.write(b"a.jpg", b"photo")
+    run.inbox.hint(b"a.jpg", run.now)
+    run.now += 0.2
+    assert where(run) == {"where": "waiting", "quiet_s": 0.2, "look_in_s": 0.0, "held": []}
+    run.run(1)
+    run.now += 2
+    answer = where(run)
+    assert (answer["where"], answer["step"], answer["attempt"]) == ("running", "running", 1)
+    assert answer["for_s"] >= 2
+    run.sight(b"twin.jpg", b"photo")
+    assert where(run, path="/in/phone/twin.jpg")["step"] == "waiting"
+    run.draw()
+    assert (where(run)["where"], where(run)["step"]) == ("running", "placing")
+    run.draw_all()
+    assert where(run) == {"where": None, "held": []}
+    assert where(run, path="/elsewhere/a.jpg") == {"where": None}
+
+
+def test_what_holds_photos_back_is_told(bench: Callable[..., Bench]) -> None:
+    """A place that fails, a pause, the schedule and a service that is not ready are named; a shelf holds no photo."""
+    run = bench(originals="move")
+    run.world.break_output()
+    run.sight()
+    run.run(1)
+    run.inbox.suspend(PlaceError("processed", 5, "/shelf", "broken"), run.now)
+    answer = where(run)
+    assert answer["where"] == "queued"
+    assert answer["held"] == [{"by": "output", "detail": "/out: broken"}]
+    run.world.heal()
+    run.world.break_inbox()
+    run.run(70)
+    run.inbox.dirty = True
+    assert [each["by"] for each in where(run)["held"]] == ["inbox", "backlog"]
+    for status, by, word in (
+        ({"state": "starting"}, "starting", "no worker"),
+        ({"state": "degraded"}, "degraded", "no worker"),
+        ({"state": "draining"}, "draining", "stopping"),
+        ({"state": "paused"}, "paused", "paused"),
+        ({"state": "paused", "paused": {"by": "user", "until": None}}, "paused", "paused by the user"),
+        ({"state": "paused", "paused": {"by": "schedule", "until": "T1"}}, "paused", "by the schedule until T1"),
+    ):
+        first = where(run, status)["held"][0]
+        assert first["by"] == by
+        assert word in first["detail"]

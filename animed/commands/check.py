@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from animed.catalog import Catalog
 from animed.commands.access import open_config
 from animed.commands.capacity import look_at_inotify, look_at_picture, look_at_weights, look_at_workers
+from animed.commands.depths import look_below
 from animed.commands.findings import Finding, failure, good, warning
 from animed.commands.output import counted, say, say_json, shown
 from animed.commands.places import look_at_inbox, look_at_space, look_at_state
@@ -52,6 +53,7 @@ def look(config: Config, draw: Draw) -> Iterator[Finding]:
     yield look_at_state(config.state_dir)
     for inbox in config.inboxes:
         yield from look_at_inbox(inbox)
+        yield from look_below(inbox)
     yield from look_at_space(config)
     yield from look_at_inotify(config)
     yield from look_at_hooks(config.hooks)

@@ -7,9 +7,9 @@ import binascii
 import os
 from typing import TYPE_CHECKING, Any
 
-from animed.daemon.active import Phase
 from animed.daemon.again import Again
 from animed.daemon.failures import entry
+from animed.daemon.standing import standing
 from animed.daemon.steering import steering
 from animed.records import PhotoKey
 from animed.service.protocol import RequestError
@@ -31,6 +31,8 @@ class Questions:
         self, desk: Desk, backlog: Backlog, gate: Gate, *, status: Callable[[], Answer], clock: Callable[[], float]
     ) -> None:
         self._desk = desk
+        self._status = status
+        self._clock = clock
         self._again = Again(desk, backlog, clock)
         self._answers: dict[str, Callable[[dict[str, Any]], Answer]] = {
             "status": lambda _: status(),
@@ -64,16 +66,9 @@ class Questions:
         return self._again.forget(self._keys(arguments.get("paths")))
 
     def _where(self, arguments: dict[str, Any]) -> Answer:
-        """Say where the photo with this full path (base64 of bytes) stands, if it is on its way."""
-        for key in self._keys([arguments.get("path")]).values():
-            if key is None:
-                break
-            active = self._desk.actives.get(key)
-            if active is not None:
-                return {"where": "running" if active.phase in {Phase.RUNNING, Phase.PLACING} else "queued"}
-            if key.path in self._desk.inbox_of(key).settling:
-                return {"where": "waiting"}
-        return {"where": None}
+        """Say where the photo with this full path (base64 of bytes) stands, and what holds it back."""
+        (key,) = self._keys([arguments.get("path")]).values()
+        return {"where": None} if key is None else standing(self._desk, key, self._status(), self._clock())
 
     def _keys(self, paths: object) -> dict[str, PhotoKey | None]:
         if not isinstance(paths, list) or not all(isinstance(text, str) for text in paths):

@@ -204,6 +204,11 @@ class Settler:
             return NotRegular(path, kind)
         return self._judge(path, entry, self._look(entry, stat, asked_at=asked_at, now=now))
 
+    def quiet(self, path: bytes, now: float) -> tuple[float, float] | None:
+        """Return for how long a pending path has been quiet, and in how long it is looked at; None for any other."""
+        entry = self._entries.get(path)
+        return None if entry is None else (now - entry.changed_at, max(0.0, self._due_at(entry) - now))
+
     def discard(self, path: bytes) -> bool:
         """Let go of a path; say whether it was pending."""
         known = self._entries.pop(path, None) is not None
