@@ -61,6 +61,7 @@ THIRD_PARTY: Final[dict[str, frozenset[str]]] = {
     # They set the log up and hand the logger to the daemon.
     "commands.run": frozenset({"structlog"}),
     "commands.once": frozenset({"structlog"}),
+    "engine.limits": frozenset({"psutil"}),
     "engine.pipeline": frozenset({"torch", "torchvision", "PIL", "numpy"}),
     "engine.worker": frozenset({"torch", "numpy"}),  # inside functions only: see below
 }
