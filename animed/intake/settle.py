@@ -122,9 +122,9 @@ class _Look:
 class Settler:
     """Holds the pending paths of one inbox. Times are seconds of one monotonic clock.
 
-    Protocol: `hint` a path; when `next_due` has come take `due`, stat each path that it returns, and `observe` the
-    answer. An answer that a newer hint has overtaken is not used, and asked for again. An `impatient` settler never
-    waits for `stable_max`: what is not complete at its one comparison, `stable_for` after the first hint, goes.
+    Protocol: `hint` a path; when `next_due` has come take `due`, stat each path that it returns, and `observe` every
+    answer before the next `due`. An answer that a newer hint has overtaken is not used, and asked for again. An
+    `impatient` settler never waits for `stable_max`: what is not complete at its one comparison goes.
     """
 
     def __init__(self, stable_for: float, stable_max: float, *, impatient: bool = False) -> None:
