@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from daemon_bench import RECIPE, Bench
 
+from animed.config.models import LimitsConfig
 from animed.daemon.questions import Questions
 from animed.errors import PlaceError
 from animed.service.protocol import RequestError
@@ -32,11 +33,16 @@ def bench(tmp_path: Path) -> Iterator[Callable[..., Bench]]:
         each.close()
 
 
+def questions_to(run: Bench, state: str = "running") -> Questions:
+    """Return what answers the service's socket."""
+    desk, backlog, gate = run.desk, run.parts.backlog, run.parts.gate
+    return Questions(desk, backlog, gate, status=lambda: {"state": state}, clock=lambda: run.now)
+
+
 def ask(run: Bench, command: str, *paths: str, **more: Any) -> dict[str, Any]:
     """Ask the service as a command does."""
-    questions = Questions(run.desk, run.parts.backlog, dict, lambda: run.now)
     encoded = [base64.b64encode(path.encode()).decode() for path in paths]
-    return questions.answer(command, {"paths": encoded, **more})
+    return questions_to(run).answer(command, {"paths": encoded, **more})
 
 
 def done(run: Bench, *paths: bytes) -> None:
@@ -139,16 +145,15 @@ def test_an_outdated_picture_without_its_original_stays(bench: Callable[..., Ben
 def test_a_question_that_makes_no_sense_is_refused(bench: Callable[..., Bench]) -> None:
     """Paths that are no list, or no base64, are an error of the one who asks."""
     run = bench()
-    questions = Questions(run.desk, run.parts.backlog, dict, lambda: run.now)
+    questions = questions_to(run)
     for paths in (None, "x", [5], ["%"]):
         with pytest.raises(RequestError):
             questions.answer("forget", {"paths": paths})
 
 
-def where(run: Bench, status: dict[str, Any] | None = None, path: str = "/in/phone/a.jpg") -> dict[str, Any]:
+def where(run: Bench, state: str = "running", path: str = "/in/phone/a.jpg") -> dict[str, Any]:
     """Ask the service where a photo stands."""
-    questions = Questions(run.desk, run.parts.backlog, lambda: status or {"state": "running"}, lambda: run.now)
-    return questions.answer("where", {"path": base64.b64encode(path.encode()).decode()})
+    return questions_to(run, state).answer("where", {"path": base64.b64encode(path.encode()).decode()})
 
 
 def test_each_stage_of_a_photos_way_is_told(bench: Callable[..., Bench]) -> None:
@@ -188,14 +193,26 @@ def test_what_holds_photos_back_is_told(bench: Callable[..., Bench]) -> None:
     run.run(70)
     run.inbox.dirty = True
     assert [each["by"] for each in where(run)["held"]] == ["inbox", "backlog"]
-    for status, by, word in (
-        ({"state": "starting"}, "starting", "no worker"),
-        ({"state": "degraded"}, "degraded", "no worker"),
-        ({"state": "draining"}, "draining", "stopping"),
-        ({"state": "paused"}, "paused", "paused"),
-        ({"state": "paused", "paused": {"by": "user", "until": None}}, "paused", "paused by the user"),
-        ({"state": "paused", "paused": {"by": "schedule", "until": "T1"}}, "paused", "by the schedule until T1"),
-    ):
-        first = where(run, status)["held"][0]
-        assert first["by"] == by
+    for state, word in (("starting", "no worker"), ("degraded", "no worker"), ("draining", "stopping")):
+        first = where(run, state)["held"][0]
+        assert first["by"] == state
         assert word in first["detail"]
+
+
+def test_what_the_gate_holds_back_is_told(bench: Callable[..., Bench]) -> None:
+    """A pause by a user, and a pace that is used up, each say so; nothing does when the pause has ended."""
+    run = bench()
+    questions = questions_to(run)
+    questions.answer("pause", {})
+    run.sight()
+    assert where(run) | {"for_s": 0} == {
+        "where": "queued", "step": "queued", "for_s": 0, "attempt": 1, "alone": False,
+        "held": [{"by": "paused", "detail": "paused by the user"}],
+    }  # fmt: skip
+    questions.answer("resume", {})
+    run.draw_all()
+    assert where(run) == {"where": None, "held": []}
+    paced = run.config.model_copy(update={"limits": LimitsConfig(images_per_minute=1, min_free=1000)})
+    run.parts.gate.configure(paced)
+    run.parts.gate.started(run.now)
+    assert [each["by"] for each in where(run)["held"]] == ["pace"]

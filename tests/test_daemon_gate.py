@@ -25,7 +25,7 @@ HOUR = 3600.0
 
 def ask(run: Bench, command: str) -> dict[str, Any]:
     """Ask as the control socket does, and let the loop turn."""
-    questions = Questions(run.desk, run.parts.gate, run.daemon.status, lambda: run.now)
+    questions = Questions(run.desk, run.parts.backlog, run.parts.gate, status=run.daemon.status, clock=lambda: run.now)
     answer = questions.answer(command, {})
     run.turn()
     return answer

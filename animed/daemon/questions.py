@@ -31,6 +31,7 @@ class Questions:
         self, desk: Desk, backlog: Backlog, gate: Gate, *, status: Callable[[], Answer], clock: Callable[[], float]
     ) -> None:
         self._desk = desk
+        self._gate = gate
         self._status = status
         self._clock = clock
         self._again = Again(desk, backlog, clock)
@@ -68,7 +69,9 @@ class Questions:
     def _where(self, arguments: dict[str, Any]) -> Answer:
         """Say where the photo with this full path (base64 of bytes) stands, and what holds it back."""
         (key,) = self._keys([arguments.get("path")]).values()
-        return {"where": None} if key is None else standing(self._desk, key, self._status(), self._clock())
+        if key is None:
+            return {"where": None}
+        return standing(self._desk, self._gate, key, state=self._status()["state"], now=self._clock())
 
     def _keys(self, paths: object) -> dict[str, PhotoKey | None]:
         if not isinstance(paths, list) or not all(isinstance(text, str) for text in paths):

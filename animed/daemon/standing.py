@@ -8,10 +8,11 @@ from animed.daemon.active import Phase
 from animed.records import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from animed.daemon.active import Active
     from animed.daemon.desk import Desk
+    from animed.daemon.gate import Gate
     from animed.daemon.inbox import Inbox
     from animed.records import PhotoKey
 
@@ -25,10 +26,13 @@ _STATES = {
 }
 
 
-def standing(desk: Desk, key: PhotoKey, status: Mapping[str, Any], now: float) -> Answer:
-    """Return where a photo stands (None: not on its way), since when, and what holds photos of its inbox back."""
+def standing(desk: Desk, gate: Gate, key: PhotoKey, *, state: str, now: float) -> Answer:
+    """Return where a photo stands (None: not on its way), since when, and what holds photos of its inbox back.
+
+    `state` is the service's, as `status` says it.
+    """
     inbox = desk.inbox_of(key)
-    held = [{"by": by, "detail": detail} for by, detail in (*_by_service(status), *_by_inbox(inbox))]
+    held = [{"by": by, "detail": detail} for by, detail in (*_by_service(state, gate, now), *_by_inbox(inbox))]
     place = _place(desk, key, inbox, now)
     if place["where"] is None and inbox.scans.running:
         held.append({"by": "scan", "detail": "the inbox is being scanned, and may not have come to it"})
@@ -56,15 +60,14 @@ def _on_its_way(active: Active, now: float) -> Answer:
     }
 
 
-def _by_service(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    state, paused = status.get("state"), status.get("paused")
+def _by_service(state: str, gate: Gate, now: float) -> Iterator[tuple[str, str]]:
     if state in _STATES:
         yield state, _STATES[state]
-    if isinstance(paused, dict):
-        until = f" until {paused['until']}" if paused.get("until") else ""
-        yield "paused", f"paused by the {paused.get('by')}{until}"
-    elif state == "paused":
-        yield "paused", "the service is paused"
+    if (paused := gate.report()) is not None:
+        until = f" until {paused['until']}" if paused["until"] else ""
+        yield "paused", f"paused by the {paused['by']}{until}"
+    elif gate.why_not(now) is not None:
+        yield "pace", "as many photos were begun as limits.images_per_minute allows"
 
 
 def _by_inbox(inbox: Inbox) -> Iterator[tuple[str, str]]:
