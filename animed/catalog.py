@@ -104,6 +104,10 @@ class Catalog:
         styles += [one for one in own if one.name not in digests]
         return cls(tuple(styles), tuple(problems))
 
+    def knows(self, name: str) -> bool:
+        """Say whether a style, sound or broken, has this name."""
+        return any(style.name == name for style in self.styles) or any(one.name == name for one in self.problems)
+
     def get(self, name: str) -> Style:
         """Return a style by name; StyleError says why it cannot be used, or which names are near."""
         for style in self.styles:

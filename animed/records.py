@@ -50,6 +50,11 @@ class PhotoKey(NamedTuple):
     inbox: str
     path: bytes
 
+    def holds(self, other: PhotoKey) -> bool:
+        """Say whether another path is this one or lies below it; an empty path holds its whole inbox."""
+        below = self.path + b"/" if self.path else b""
+        return other.inbox == self.inbox and (other.path == self.path or other.path.startswith(below))
+
 
 @dataclass(frozen=True, slots=True)
 class FileStat:

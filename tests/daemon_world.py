@@ -148,7 +148,10 @@ class World:
         found = self.stat(path)
         if owed.what != "failed-copy" and found is not None and found.same_file(owed.stat):
             del self.photos[path]
-        return Quarantined(None) if owed.record else Disposed("deleted" if owed.what == "delete" else "moved")
+        to = os.path.join(os.fsencode(owed.target_dir), path)
+        if owed.record:
+            return Quarantined(to)
+        return Disposed("deleted") if owed.what == "delete" else Disposed("moved", to)
 
     def _write_note(self, request: WriteNote) -> bytes:
         self.notes[self._note(request)] = request.note.text

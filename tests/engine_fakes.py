@@ -16,6 +16,8 @@ import time
 from multiprocessing import connection
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+import psutil
+
 from animed.engine import staging
 from animed.engine.limits import OOM_SCORE
 from animed.engine.plan import Plan
@@ -73,6 +75,13 @@ class FakePipeline:
         told = f"{drawn} threads={task.threads} nice={os.getpriority(os.PRIO_PROCESS, 0)} env={os.environ.get('PROBE')}"
         staged, fd = staging.write(told.encode(), task.stage, task.stat.mtime_ns)
         return Picture(staged, ".jpg", 4, 3, 4, 3, 5, staged.size, 0.0, 0.0, 0.0), fd
+
+    def do_priorities(self, task: Task, beat: Callable[[], None]) -> NoReturn:
+        """Fail with the priorities of every thread of this worker."""
+        threads = [int(name) for name in os.listdir("/proc/self/task")]
+        nice = {os.getpriority(os.PRIO_PROCESS, thread) for thread in threads}
+        disk = {tuple(map(int, psutil.Process(thread).ionice())) for thread in threads}
+        raise PhotoError("unreadable", json.dumps([len(threads), sorted(nice), sorted(disk)]))
 
     def do_kill(self, task: Task, beat: Callable[[], None]) -> None:
         """Die as from the OOM killer."""

@@ -26,6 +26,8 @@ COMMANDS = (
     "status",
     "failed",
     "retry --all",
+    "retry --outdated",
+    "forget a.jpg",
     "styles list",
     "styles show cel",
     "styles verify",
@@ -124,7 +126,9 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
         ["styles", "paint"],
         ["retry"],
         ["retry", "a.jpg", "--all"],
-        ["retry", "--outdated"],
+        ["retry", "a.jpg", "--outdated"],
+        ["retry", "--all", "--outdated"],
+        ["forget"],
     ],
 )
 def test_a_wrong_command_line_is_a_usage_error(line: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -133,12 +137,6 @@ def test_a_wrong_command_line_is_a_usage_error(line: list[str], capsys: pytest.C
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.startswith(("Usage: animed", "Error: "))
-
-
-def test_an_option_that_is_to_come_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    """The option --outdated of retry is refused as not available in this version."""
-    assert main(["retry", "--outdated"]) == 2
-    assert "not available in this version" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from command_support import Setup, nobody
 
+from animed.catalog import builtin_dir
 from animed.cli import main
 from animed.commands import check
 from animed.commands.access import open_config
 from animed.commands.capacity import look_at_inotify, look_at_workers
+from animed.commands.depths import look_below
 from animed.commands.places import look_at_inbox, look_at_state
 from animed.engine.machine import Machine
 from animed.errors import WorkersError
@@ -194,13 +196,73 @@ def test_limits_of_the_kernel(setup: Setup) -> None:
 
 
 def test_weights_that_are_wrong_exit_4(setup: Setup, capsys: pytest.CaptureFixture[str]) -> None:
-    """An unknown style is exit 4, and no picture is drawn with it."""
-    setup.write(style="nosuch", limits__min_free=0)
+    """Weights that their card does not speak of are exit 4, and no picture is drawn with them."""
+    own = setup.root / "styles"
+    own.mkdir()
+    card = (builtin_dir() / "cel.yaml").read_text()
+    (own / "damaged.yaml").write_text(card.replace("name: cel", "name: damaged"))
+    (own / "damaged.safetensors").write_bytes(b"not what the card says")
+    setup.write(style="damaged", limits__min_free=0)
     trial = Trial()
     found = findings(setup, capsys, 4, trial)
-    assert "nosuch" in found["weights"]["text"]
+    assert "but the card says" in found["weights"]["text"]
     assert found["picture"]["level"] == "warn"
     assert trial.drawn == 0
+
+
+def test_what_may_not_be_read_below_an_inbox(setup: Setup) -> None:
+    """Folders that cannot be listed and photos that may not be read are named; those that are ignored are not."""
+    for name in (
+        "a/x.jpg",
+        "b/deep/y.jpg",
+        "@eaDir/z.jpg",
+        "1.jpg",
+        "2.jpg",
+        "3.jpg",
+        "4.jpg",
+        "notes.txt",
+        "fine.jpg",
+    ):
+        path = setup.inbox / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x")
+    (inbox,) = open_config(setup.config).inboxes
+    assert list(look_below(inbox)) == []
+    for name in ("a", "b/deep", "@eaDir", "1.jpg", "2.jpg", "3.jpg", "4.jpg", "notes.txt"):
+        (setup.inbox / name).chmod(0)
+    with nobody(setup):
+        folders, photos = look_below(inbox)
+        for name in ("a", "b/deep", "@eaDir"):
+            (setup.inbox / name).chmod(0o755)
+    assert (folders.check, folders.level, photos.check, photos.level) == ("folders", "warn", "photos", "warn")
+    assert folders.text.startswith("a, b/deep cannot be looked into")
+    assert photos.text.startswith("1.jpg, 2.jpg, 3.jpg and 1 more may not be read")
+    setup.inbox.rename(setup.root / "gone")
+    assert list(look_below(inbox)) == []
+
+
+def test_a_style_that_does_not_exist_is_the_configurations_fault(
+    setup: Setup, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A name that no style has exits 78 for check, run and once, with its place and the nearest name."""
+    setup.write(style="cell")
+    found = findings(setup, capsys, 78, Trial())
+    assert found.keys() == {"config"}
+    for part in ("inboxes[0].style", "got cell", "the name of a style: cel", "did you mean cel?"):
+        assert part in found["config"]["text"]
+    for command in ("check", "run", "once"):
+        assert main([command, "-c", str(setup.config)]) == 78
+        assert "inboxes[0].style: got cell" in capsys.readouterr().err
+
+
+def test_a_style_of_the_command_line_that_does_not_exist_is_a_usage_error(
+    setup: Setup, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A wrong --style exits 2 with the nearest name, for paths and for inboxes."""
+    assert main(["once", "-c", str(setup.config), "--style", "cell"]) == 2
+    assert "did you mean cel?" in capsys.readouterr().err
+    assert main(["once", str(setup.inbox), "--style", "cell"]) == 2
+    assert "did you mean cel?" in capsys.readouterr().err
 
 
 def test_a_worker_that_cannot_draw_exits_4(setup: Setup, capsys: pytest.CaptureFixture[str]) -> None:

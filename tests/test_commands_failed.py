@@ -75,6 +75,23 @@ def test_a_photo_that_was_asked_for_again_says_so(setup: Setup, capsys: pytest.C
     assert [row["will_retry"] for row in listed(setup, capsys)] == [True]
 
 
+def test_a_photo_that_was_moved_away_is_named_by_its_new_place(
+    setup: Setup, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What `failed: move` took away is listed with where it lies now, for programs and for people."""
+    moved = f"{setup.root}/phone-failed/a.jpg"
+    with setup.ledger() as ledger:
+        fail(ledger, b"a.jpg", Reason.NOT_AN_IMAGE, pending="{}")
+        ledger.original_done(PhotoKey("phone", b"a.jpg"), moved=moved.encode())
+        fail(ledger, b"b.jpg", Reason.NOT_AN_IMAGE)
+    rows = {row["path"]: row.get("moved_to") for row in listed(setup, capsys)}
+    assert rows == {f"{setup.inbox}/a.jpg": moved, f"{setup.inbox}/b.jpg": None}
+    assert failed.run(setup.config, as_json=False, ask=no_service) == 0
+    said = capsys.readouterr().out
+    assert f"{setup.inbox}/a.jpg (now {moved})" in said
+    assert f"{setup.inbox}/b.jpg\n" in said
+
+
 def test_a_name_that_is_not_text_is_kept(setup: Setup, capsys: pytest.CaptureFixture[str]) -> None:
     """A path that is not UTF-8 is escaped, with its bytes in base64 beside it."""
     with setup.ledger() as ledger:

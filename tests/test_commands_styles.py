@@ -5,16 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from command_support import Setup
 
 from animed.cli import main
+from animed.daemon.bypath import styles_dir_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 CARD = """\
 name: {name}
@@ -136,3 +137,9 @@ def test_a_broken_card_hides_no_other(setup: Setup, capsys: pytest.CaptureFixtur
     assert "broken.yaml" in capsys.readouterr().err
     assert main(["styles", "verify", "-c", str(setup.config)]) == 4
     assert "broken.yaml" in capsys.readouterr().err
+
+
+def test_the_environment_names_the_folder_for_single_photos_too(tmp_path: Path) -> None:
+    """Where photos are drawn without a configuration, $ANIMED_STYLES_DIR still says where further styles are."""
+    assert styles_dir_of(None, {"ANIMED_STYLES_DIR": str(tmp_path), "XDG_DATA_HOME": "/d"}) == tmp_path
+    assert styles_dir_of(None, {"XDG_DATA_HOME": "/d"}) == Path("/d/animed/styles")

@@ -202,7 +202,7 @@ def test_words_for_yes_in_the_environment(folder: Folder, word: str) -> None:
 def test_values_in_the_environment_are_read_as_in_the_file(folder: Folder) -> None:
     """Numbers, durations, octal bits, null, text and JSON lists in variables mean what they mean in the file."""
     env = {
-        "ANIMED_WORKERS__COUNT": "3",
+        "ANIMED_WORKERS__COUNT": "3 ",
         "ANIMED_WORKERS__MAX_MEMORY": "2GiB",
         "ANIMED_BATCH__MAX_WAIT": "1.5",
         "ANIMED_DEFAULTS__MODE__FILE": "0640",
@@ -211,11 +211,31 @@ def test_values_in_the_environment_are_read_as_in_the_file(folder: Folder) -> No
         "ANIMED_DEFAULTS__IGNORE": '["*.tmp"]',
         "ANIMED_HOOKS__ON_BATCH": "null",
         "ANIMED_VERSION": "1",
+        "ANIMED_DEFAULTS__PRESERVE__GPS": "off",
+        "ANIMED_DEFAULTS__WATCH": "off",
+        "ANIMED_DEFAULTS__PROCESSED_DIR": "null",
+        "ANIMED_SCHEDULE__ACTIVE": "[]",
     }
     config = folder.load(MINIMAL, env)
     inbox = config.inboxes[0]
+    assert (inbox.preserve.gps, inbox.preserve.exif, inbox.watch) == (False, True, "off")
+    assert inbox.processed_dir == folder.path / "phone-processed"
     assert (config.workers.count, config.workers.max_memory, config.batch.max_wait) == (3, 2**31, 1.5)
     assert (inbox.mode.file, inbox.mode.group, inbox.style, inbox.ignore) == (0o640, "1000", "no", ("*.tmp",))
+
+
+def test_the_defaults_of_the_environment_stand_below_what_an_inbox_says(folder: Folder) -> None:
+    """A variable of the defaults wins over those of the file, key by key, and an inbox's own key over both."""
+    text = (
+        "defaults: {quality: 10, preserve: {gps: false, exif: false}}\ninboxes:\n"
+        "- {name: x, path: i, output: o}\n- {name: y, path: j, output: o, quality: 30}\n"
+    )
+    env = {"ANIMED_DEFAULTS__QUALITY": "20", "ANIMED_DEFAULTS__PRESERVE__EXIF": "yes"}
+    config = folder.load(text, env)
+    assert [inbox.quality for inbox in config.inboxes] == [20, 30]
+    assert [(inbox.preserve.gps, inbox.preserve.exif) for inbox in config.inboxes] == [(False, True)] * 2
+    config = folder.load(text, env, inboxes__quality=40)
+    assert [inbox.quality for inbox in config.inboxes] == [40, 40]
 
 
 def test_inboxes_in_the_environment_are_json(folder: Folder) -> None:
@@ -237,6 +257,13 @@ def test_inboxes_in_the_environment_are_json(folder: Folder) -> None:
         ("ANIMED_", "x", "an unknown variable"),
         ("ANIMED_CONFG", "x", "did you mean ANIMED_CONFIG?"),
         ("ANIMED_SOURCE", "x", "an unknown variable"),
+        ("ANIMED_LOGGING_LEVEL", "debug", "did you mean ANIMED_LOGGING__LEVEL?"),
+        ("ANIMED_logging__level", "debug", "did you mean ANIMED_LOGGING__LEVEL?"),
+        ("ANIMED_STYLE", "cel", "did you mean ANIMED_DEFAULTS__STYLE?"),
+        ("ANIMED_NICE", "5", "did you mean ANIMED_WORKERS__NICE?"),
+        ("ANIMED_INBOXES__0__STYLE", "cel", "did you mean ANIMED_DEFAULTS__STYLE?"),
+        ("ANIMED_DEFAULTS__PRESERVE", '{"gps": false}', "such as ANIMED_DEFAULTS__PRESERVE__EXIF"),
+        ("ANIMED_DEFAULTS__EXTENSIONS", "jpg,png", 'JSON such as ["one", "two"]'),
         ("ANIMED_DEFAULTS__RECURSIVE", "maybe", "got maybe; accepted: true or false"),
         ("ANIMED_INBOXES", "- name: a", "accepted: JSON"),
         ("ANIMED_INBOXES", '[{"name": 1, "name": 2}]', "name stands twice"),

@@ -283,6 +283,14 @@ def test_a_failed_photo_that_could_not_be_moved_is_not_tried_for_ever(bench: Cal
     assert isinstance(decide(again, moved), Known)
 
 
+def test_what_a_worker_was_refused_is_told_once(bench: Callable[..., Bench]) -> None:
+    """However many workers start, a priority that the system does not grant is one line, and another one another."""
+    run = bench()
+    for pid, refused in ((1, ("nice 10",)), (2, ("nice 10",)), (3, ("nice 10", "I/O")), (4, ())):
+        run.event(events.WorkerStarted(pid, "bfloat16", 0.1, refused))
+    assert [(line["worker"], line["detail"]) for line in run.log.events("worker.note")] == [(1, "nice 10"), (3, "I/O")]
+
+
 def test_a_single_pass_survives_workers_that_die_at_work(bench: Callable[..., Bench]) -> None:
     """Deaths of workers that had started do not add up to workers that cannot start."""
     run = bench(once=True, workers=1)

@@ -25,8 +25,10 @@ HOUR = 3600.0
 
 def ask(run: Bench, command: str) -> dict[str, Any]:
     """Ask as the control socket does, and let the loop turn."""
-    reload = run.parts.reloader.answer
-    questions = Questions(run.desk, run.parts.gate, run.daemon.status, lambda: run.now, reload=reload)
+    questions = Questions(
+        run.desk, run.parts.backlog, run.parts.gate,
+        status=run.daemon.status, clock=lambda: run.now, reload=run.parts.reloader.answer,
+    )  # fmt: skip
     answer = questions.answer(command, {})
     run.turn()
     return answer

@@ -67,6 +67,43 @@ def test_an_original_goes_only_after_its_picture_is_durable(
     assert not run.parts.originals.busy
 
 
+@pytest.mark.parametrize(
+    ("keys", "place"),
+    [
+        ({"originals": "move"}, b"/in/phone-processed/s/a.jpg"),
+        ({"originals": "delete"}, None),
+        ({"failed": "move"}, b"/in/phone-failed/s/a.jpg"),
+        ({"failed": "copy"}, None),
+    ],
+)
+def test_where_an_original_lies_is_remembered(
+    bench: Callable[..., Bench], keys: dict[str, str], place: bytes | None
+) -> None:
+    """An original that was moved away is known by its new place; one that is still there, or gone, has none."""
+    run = bench(**keys)
+    run.sight(b"s/a.jpg")
+    if "failed" in keys:
+        run.fail("not_an_image")
+    else:
+        run.draw_all()
+    run.turn()
+    row = run.row(b"s/a.jpg")
+    assert row is not None
+    assert (row.moved, row.original_pending) == (place, None)
+
+
+def test_a_new_outcome_has_its_own_place(bench: Callable[..., Bench]) -> None:
+    """A failed photo that was moved away, put back and drawn is not said to lie where it was."""
+    run = bench(failed="move")
+    run.sight()
+    run.fail("not_an_image")
+    run.sight(b"a.jpg", b"now a photo", mtime_ns=7)
+    run.draw_all()
+    row = run.row()
+    assert row is not None
+    assert (row.status, row.moved) == ("done", None)
+
+
 def test_kept_originals_owe_nothing(bench: Callable[..., Bench]) -> None:
     """With `keep` and `leave` nothing is touched, whatever the outcome."""
     run = bench()

@@ -60,7 +60,9 @@ class Inbox:
 
     def tick(self, now: float) -> None:
         """Stat what is due, and hand on the stats that have come back."""
-        self.asked += [(now, self.disk.stat) for _ in self.settler.due(now)]
+        # One set of stats at a time, as the service asks: an answer must not be taken for that of a later question.
+        if not self.asked:
+            self.asked += [(now, self.disk.stat) for _ in self.settler.due(now)]
         while self.asked and self.asked[0][0] + self.latency <= now:
             began, stat = self.asked.pop(0)
             verdict = self.settler.observe(PATH, stat, now)

@@ -43,8 +43,9 @@ ALSO: Final[dict[str, frozenset[str]]] = {
     "engine.pipeline": frozenset({"imaging", "style"}),
     # `check` judges folders and the machine by the very rules that the service uses.
     "commands.capacity": frozenset({"engine", "intake"}),
-    "commands.explain": frozenset({"intake"}),
+    "commands.depths": frozenset({"intake"}),
     "commands.places": frozenset({"intake", "delivery"}),
+    "commands.verdict": frozenset({"intake"}),
 }
 
 HEAVY: Final = frozenset({"torch", "torchvision", "PIL", "pillow_heif", "safetensors", "numpy"})
@@ -60,6 +61,7 @@ THIRD_PARTY: Final[dict[str, frozenset[str]]] = {
     # They set the log up and hand the logger to the daemon.
     "commands.run": frozenset({"structlog"}),
     "commands.once": frozenset({"structlog"}),
+    "engine.limits": frozenset({"psutil"}),
     "engine.pipeline": frozenset({"torch", "torchvision", "PIL", "numpy"}),
     "engine.worker": frozenset({"torch", "numpy"}),  # inside functions only: see below
 }

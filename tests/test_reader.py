@@ -46,6 +46,22 @@ def test_failures_are_listed_newest_first(ledger: Ledger) -> None:
     assert (waiting.next_try, waiting.attempts, waiting.crashes) == (17.0, 2, 1)
 
 
+def test_what_lies_below_a_folder(ledger: Ledger) -> None:
+    """A path means itself and all below it, whatever bytes stand in the names, and an empty one its whole inbox."""
+    names = [b"a", b"a/b", b"a/b/c", b"a/\xff", b"a0", b"a.jpg", b"a-b", b"A/b", b"a\xff/b"]
+    for name in names:
+        fail(ledger, PhotoKey("phone", name))
+    fail(ledger, PhotoKey("other", b"a/b"))
+    assert [key.path for key in ledger.below(PhotoKey("phone", b"a"))] == [b"a", b"a/b", b"a/b/c", b"a/\xff"]
+    assert [key.path for key in ledger.below(PhotoKey("phone", b"a/b"))] == [b"a/b", b"a/b/c"]
+    assert [key.path for key in ledger.below(PhotoKey("phone", b""))] == sorted(names)
+    assert ledger.below(PhotoKey("phone", b"none")) == []
+    every = [PhotoKey("phone", name) for name in names]
+    for place in (b"", b"a", b"a/b"):
+        held = [key for key in sorted(every) if PhotoKey("phone", place).holds(key)]
+        assert ledger.below(PhotoKey("phone", place)) == held
+
+
 def test_outdated_is_what_no_current_recipe_made(ledger: Ledger) -> None:
     """Finished photos of the named inboxes under other recipes; failures and other inboxes are not meant."""
     publish(ledger, KEY, b"/out/1", recipe="old")
@@ -65,7 +81,7 @@ def test_many_photos_are_looked_up_in_chunks(ledger: Ledger) -> None:
     with ledger._store.write() as db:
         db.executemany(
             "INSERT INTO photos SELECT ?, ?, 1, 1, 1, 'done', '', '', '', 1, 0, '', '', NULL, NULL, NULL, NULL, NULL, "
-            "NULL, NULL, NULL, 0, 0, 0, 0",
+            "NULL, NULL, NULL, 0, 0, 0, 0, NULL",
             keys[::2],
         )
     found = ledger.get_many(keys)

@@ -363,3 +363,30 @@ def test_retry_draws_a_failed_photo_again(service: Callable[..., Service]) -> No
     shutil.copy(photo(run.root / "good.jpg"), bad)
     run.until(run.pictures, "the picture")
     run.until(lambda: json.loads(run.call("failed", "-c", str(run.config), "--json").stdout) == [], "an empty list")
+
+
+def test_photos_are_drawn_anew_on_request(service: Callable[..., Service]) -> None:
+    """`forget` and `retry --outdated` draw finished photos again, through the running service and without one."""
+    run = service()
+    for number in range(2):
+        photo(run.inbox / f"{number}.jpg", number)
+    run.start()
+    run.wait_outcomes(2)
+    said = run.call("forget", str(run.inbox / "0.jpg"), "-c", str(run.config))
+    assert (said.returncode, said.stdout) == (0, "1 photo forgotten\n")
+    run.until(lambda: "0.cel-2.jpg" in run.pictures(), "a second picture")
+    said = run.call("retry", "--outdated", "-c", str(run.config))
+    assert (said.returncode, said.stdout) == (0, "0 photos will be drawn again\n")
+    told = json.loads(run.call("check", "--explain", str(run.inbox / "0.jpg"), "--json", "-c", str(run.config)).stdout)
+    assert (told["where"], told["outdated"], told["service"]) == ("done", False, True)
+    assert told["output"] == str(run.outbox / "0.cel-2.jpg")
+    run.stop()
+    run.write("quality: 50")
+    said = run.call("retry", "--outdated", "-c", str(run.config))
+    assert (said.returncode, said.stdout) == (0, "2 photos will be drawn again\n")
+    run.start()
+    run.wait_outcomes(2)
+    assert run.pictures() == ["0.cel-2.jpg", "0.cel-3.jpg", "0.cel.jpg", "1.cel-2.jpg", "1.cel.jpg"]
+    run.stop()
+    said = run.call("forget", str(run.inbox), "-c", str(run.config))
+    assert (said.returncode, said.stdout) == (0, "2 photos forgotten\n")

@@ -13,7 +13,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
-from ledger_steps import fail, finish, publish, recount, status
+from ledger_steps import KEY, OUT, fail, finish, publish, recount, status
 
 from animed.records import PhotoKey
 from animed.schedule.ledger import Ledger
@@ -73,11 +73,32 @@ def test_a_newer_ledger_is_left_alone(path: str) -> None:
     """A format from the future is refused with what to do, and not changed."""
     Ledger.open(path).close()
     with closing(sqlite3.connect(path)) as db:
-        db.execute("PRAGMA user_version = 2")
+        db.execute("PRAGMA user_version = 3")
     with pytest.raises(UnusableLedgerError, match=r"newer version of animed .*install that version") as caught:
         Ledger.open(path)
     assert caught.value.exit_status == 78
     assert path in str(caught.value)
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (3,)
+
+
+def test_a_ledger_of_the_first_format_is_taken_on(path: str) -> None:
+    """A ledger from before photos were said to have moved keeps all it knows, and can say so from now on."""
+    with Ledger.open(path) as ledger:
+        publish(ledger)
+        finish(ledger)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("ALTER TABLE photos DROP COLUMN moved")
+        db.execute("PRAGMA user_version = 1")
+    with Ledger.open(path, create=False) as ledger:
+        row = ledger.get(KEY)
+        assert row is not None
+        assert (row.status, row.output, row.moved) == ("done", OUT, None)
+        assert ledger.original_done(KEY, moved=b"/elsewhere/\xff.jpg")
+    with Ledger.open(path) as ledger:
+        row = ledger.get(KEY)
+        assert row is not None
+        assert row.moved == b"/elsewhere/\xff.jpg"
     with closing(sqlite3.connect(path)) as db:
         assert db.execute("PRAGMA user_version").fetchone() == (2,)
 

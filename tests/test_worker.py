@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -14,14 +15,14 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
 from engine_fakes import PATIENCE, RECIPE, Driver, FakePipeline, job, plan, spec, task_maker
 from PIL import Image
 
-from animed.engine import machine
+from animed.engine import limits, machine
 from animed.engine import plan as plans
 from animed.engine.environment import environment
 from animed.engine.events import (
@@ -218,13 +219,71 @@ def test_a_drawing_worker_beats_but_not_often(tmp_path: Path) -> None:
 
 def test_a_worker_is_limited(drive: Callable[..., Driver]) -> None:
     """A worker has no core files, bounded files, descriptors and memory, and is the first to go without memory."""
-    limits = Limits(nice=0, file_size=1 << 20, open_files=100)
+    bounds = Limits(nice=0, file_size=1 << 20, open_files=100)
     of = replace(plan(), data_limit=1 << 33)
-    driver = drive(of, spec(limits=limits))
+    driver = drive(of, spec(limits=bounds))
     driver.submit("limits.jpg")
     outcome = driver.next(PhotoFinished).outcome
     assert isinstance(outcome, Failure)
     assert json.loads(outcome.detail) == {"core": 0, "fsize": 1 << 20, "nofile": 100, "data": 1 << 33, "oom": True}
+
+
+def priorities(driver: Driver) -> list[list[Any]]:
+    """Let two generations of a worker tell how many threads they have, and their priorities for processor and disk."""
+    told = []
+    for name in ("priorities-1.jpg", "priorities-2.jpg", "priorities-3.jpg"):
+        driver.submit(name)
+        outcome = driver.next(PhotoFinished).outcome
+        assert isinstance(outcome, Failure)
+        told.append(json.loads(outcome.detail))
+    return told
+
+
+def test_a_worker_steps_back_once(drive: Callable[..., Driver]) -> None:
+    """All threads of every generation have the priorities that were asked for, and the parent keeps its own."""
+    here, disk = os.getpriority(os.PRIO_PROCESS, 0), psutil.Process().ionice()
+    for asked, wanted in ((here + 3, here + 3), (40, 19)):
+        driver = drive(plan(1), spec(max_images=1, limits=Limits(nice=asked)))
+        for threads, nice, ioprio in priorities(driver):
+            assert threads >= 2
+            assert nice == [min(19, wanted)]
+            assert ioprio == [[2, 7]]
+        driver.next(WorkerRecycled)
+    assert (os.getpriority(os.PRIO_PROCESS, 0), psutil.Process().ionice()) == (here, disk)
+
+
+def test_a_worker_that_need_not_step_back_does_not(drive: Callable[..., Driver]) -> None:
+    """With nice 0 both priorities stay; an I/O class that the service was given by somebody stays with any nice."""
+    own, here = psutil.Process(), os.getpriority(os.PRIO_PROCESS, 0)
+    (_, nice, _), *_ = told = priorities(drive(plan(1), spec(limits=Limits(nice=0))))
+    assert nice == [here]
+    assert {str(ioprio) for _, _, ioprio in told} == {str([list(map(int, own.ionice()))])}
+    before = own.ionice()
+    own.ionice(psutil.IOPRIO_CLASS_IDLE)
+    try:
+        told = priorities(drive(plan(1), spec(limits=Limits(nice=here + 1))))
+    finally:
+        own.ionice(before.ioclass, before.value if before.ioclass else None)
+    assert {str(ioprio) for _, _, ioprio in told} == {"[[3, 0]]"}
+
+
+def test_a_refused_priority_is_told_and_not_fatal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a sandbox forbids it the worker goes on, and says what was refused; the rest is still done."""
+
+    def forbidden(*_arguments: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "setpriority", forbidden)
+    monkeypatch.setattr(limits, "_raise_oom_score", lambda: None)
+    monkeypatch.setattr(psutil.Process, "ionice", denied)
+    assert limits.step_back(19) == [
+        "nice 19 is not allowed here: Operation not permitted",
+        "the lowest I/O priority is not allowed here: Operation not permitted",
+    ]
+
+
+def denied(*_arguments: object) -> None:
+    raise psutil.AccessDenied
 
 
 def test_a_workers_words_arrive_as_lines(drive: Callable[..., Driver]) -> None:

@@ -38,6 +38,12 @@ def full_path(path: Path) -> bytes:
     return os.path.join(os.path.realpath(folder), name)
 
 
+def find_inbox(path: bytes, inboxes: Iterable[InboxConfig]) -> str | None:
+    """Return the name of the inbox whose folder a full path is, or leads to by a link; None for any other path."""
+    real = os.path.realpath(path)
+    return next((inbox.name for inbox in inboxes if os.path.realpath(os.fsencode(inbox.path)) == real), None)
+
+
 def find_photo(path: bytes, inboxes: Iterable[InboxConfig]) -> PhotoKey | None:
     """Return how the ledger names a full path, or None when it lies below no inbox."""
     for inbox in inboxes:

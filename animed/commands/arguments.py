@@ -12,14 +12,14 @@ import typer
 
 from animed import __version__
 from animed.commands.groups import config_app, styles_app
-from animed.commands.invocation import ConfigOption, Invocation, JsonOption, new_app, plan
+from animed.commands.invocation import ConfigOption, Invocation, JsonOption, complete_style, new_app, plan
 from animed.commands.steering import add_steering
 from animed.errors import EXIT_OK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-app = new_app()
+app = new_app(completion=True)
 app.add_typer(styles_app, name="styles")
 app.add_typer(config_app, name="config")
 
@@ -75,7 +75,14 @@ def once(
         typer.Option("-o", metavar="DIR", show_default=False, readable=False, help="Where the pictures of PATHs go."),
     ] = None,
     style: Annotated[
-        str | None, typer.Option("--style", metavar="NAME", show_default=False, help="The style to draw with.")
+        str | None,
+        typer.Option(
+            "--style",
+            metavar="NAME",
+            show_default=False,
+            autocompletion=complete_style,
+            help="The style to draw with.",
+        ),
     ] = None,
     config: ConfigOption = None,
 ) -> None:
@@ -161,16 +168,38 @@ def retry(
     outdated: Annotated[bool, typer.Option("--outdated", help="Every picture that another recipe made.")] = False,
     config: ConfigOption = None,
 ) -> None:
-    """Try failed photos again."""
-    if outdated:
-        raise typer.BadParameter("not available in this version", ctx=context, param_hint="--outdated")
-    if bool(paths) == every:
-        raise typer.BadParameter("give either one PATH or more, or --all", ctx=context, param_hint="PATH...")
+    """Try failed photos again, or draw finished ones again that another recipe made.
+
+    A new picture gets a name as on_conflict says: beside the old one that is a.cel-2.jpg.
+    """
+    if bool(paths) + every + outdated != 1:
+        said = "give either one PATH or more, or --all, or --outdated"
+        raise typer.BadParameter(said, ctx=context, param_hint="PATH...")
 
     def act(config_file: Path | None) -> int:
         from animed.commands import retry as command
 
-        return command.run(config_file, paths or [], every=every)
+        return command.run(config_file, paths or [], which="failed" if every else "outdated" if outdated else "named")
+
+    plan(context, config, act)
+
+
+@app.command()
+def forget(
+    context: typer.Context,
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH", show_default=False, readable=False)],
+    config: ConfigOption = None,
+) -> None:
+    """Treat photos as never seen: those that are still in the inbox are drawn again.
+
+    A folder means every photo on record below it, an inbox every photo of it. Neither photos nor pictures are touched;
+    a new picture gets a name as on_conflict says: beside the old one that is a.cel-2.jpg.
+    """
+
+    def act(config_file: Path | None) -> int:
+        from animed.commands import forget as command
+
+        return command.run(config_file, paths)
 
     plan(context, config, act)
 

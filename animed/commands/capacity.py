@@ -6,10 +6,10 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from animed.catalog import Catalog
-from animed.commands.explain import rules_of
 from animed.commands.findings import Finding, failure, good, warning
 from animed.commands.output import counted, shown, size
 from animed.commands.places import describe
+from animed.commands.verdict import rules_of
 from animed.daemon.parts import wishes_of
 from animed.engine import machine as machines
 from animed.engine import plan as plans

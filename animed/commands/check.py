@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from animed.catalog import Catalog
 from animed.commands.access import open_config
 from animed.commands.capacity import look_at_inotify, look_at_picture, look_at_weights, look_at_workers
+from animed.commands.depths import look_below
 from animed.commands.findings import Finding, failure, good, warning
 from animed.commands.output import counted, say, say_json, shown
 from animed.commands.places import look_at_inbox, look_at_space, look_at_state
 from animed.commands.programs import look_at_hooks
 from animed.commands.settings import look_at_settings
+from animed.daemon.styles import demand_names
 from animed.errors import EXIT_OK, ConfigError
 
 if TYPE_CHECKING:
@@ -34,6 +37,7 @@ def run(config_file: Path | None, *, as_json: bool, draw: Draw = draw_test_pictu
     """Print every finding and return the exit status of the first failure; raises ConfigError."""
     try:
         config = open_config(config_file)
+        demand_names(config, Catalog.read(styles_dir=config.styles_dir))
     except ConfigError as error:
         if not as_json:
             raise
@@ -49,6 +53,7 @@ def look(config: Config, draw: Draw) -> Iterator[Finding]:
     yield look_at_state(config.state_dir)
     for inbox in config.inboxes:
         yield from look_at_inbox(inbox)
+        yield from look_below(inbox)
     yield from look_at_space(config)
     yield from look_at_inotify(config)
     yield from look_at_hooks(config.hooks)

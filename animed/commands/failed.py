@@ -76,12 +76,17 @@ def _read(config: Config) -> list[dict[str, Any]]:
 
 
 def _describe(entries: list[dict[str, Any]]) -> None:
-    rows = [(each["reason"], str(each["attempts"]), _when(each), shown(each["path"])) for each in entries]
+    rows = [(each["reason"], str(each["attempts"]), _when(each), _where(each)) for each in entries]
     say_table(("REASON", "TRIES", "SINCE", "PATH"), rows, right=("TRIES",))
     say("")
     # One photo or a thousand: each kind of failure is explained once.
     reasons = sorted({each["reason"] for each in entries})
     say_table(("REASON", "WHAT TO DO"), [(reason, what_to_do(reason)) for reason in reasons])
+
+
+def _where(failure: Entry) -> str:
+    """Return where the photo lies; one that was moved away is named by its new place, which has the old name in it."""
+    return shown(failure["path"]) + (f" (now {shown(failure['moved_to'])})" if "moved_to" in failure else "")
 
 
 def _when(failure: Entry) -> str:

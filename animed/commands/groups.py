@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from animed.commands.invocation import ConfigOption, JsonOption, new_app, plan
+from animed.commands.invocation import ConfigOption, JsonOption, complete_style, new_app, plan
 
 styles_app = new_app()
 config_app = new_app()
@@ -42,7 +42,9 @@ def styles_list(context: typer.Context, as_json: JsonOption = False, config: Con
 
 @styles_app.command("show")
 def styles_show(
-    context: typer.Context, name: Annotated[str, typer.Argument(metavar="NAME")], config: ConfigOption = None
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", autocompletion=complete_style)],
+    config: ConfigOption = None,
 ) -> None:
     """Show the card of one style."""
 
@@ -57,7 +59,9 @@ def styles_show(
 @styles_app.command("verify")
 def styles_verify(
     context: typer.Context,
-    name: Annotated[str | None, typer.Argument(metavar="NAME", show_default=False)] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", show_default=False, autocompletion=complete_style)
+    ] = None,
     config: ConfigOption = None,
 ) -> None:
     """Compare the weights of one style, or of all, with the digest on the card."""

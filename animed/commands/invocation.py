@@ -47,7 +47,21 @@ def plan(context: typer.Context, config_file: Path | None, command: Command) -> 
     invocation.command = command
 
 
-def new_app() -> typer.Typer:
-    """Return an empty parser; plain text reads the same in a journal, in a pipe and on a terminal."""
+def new_app(*, completion: bool = False) -> typer.Typer:
+    """Return an empty parser; plain text reads the same in a journal, in a pipe and on a terminal.
+
+    With `completion` it has the options that set up a shell's completion; only the outermost one needs them.
+    """
     names = {"help_option_names": ["-h", "--help"]}
-    return typer.Typer(context_settings=names, rich_markup_mode=None, no_args_is_help=True, add_completion=False)
+    return typer.Typer(context_settings=names, rich_markup_mode=None, no_args_is_help=True, add_completion=completion)
+
+
+def complete_style(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """Return the styles that a word may become, with their titles; called for a shell's Tab key only."""
+    from animed.commands import completing  # noqa: PLC0415 -- the parser brings no catalog
+
+    given = context.params.get("config")
+    level = context.parent
+    while level is not None and given is None:
+        given, level = level.params.get("config"), level.parent
+    return [(name, title) for name, title in completing.styles(given) if name.startswith(incomplete)]

@@ -15,6 +15,7 @@ from animed.commands.progress import Bar
 from animed.daemon.loop import Daemon
 from animed.daemon.parts import assembled
 from animed.daemon.signals import die_by
+from animed.daemon.styles import complaint_about
 from animed.errors import EXIT_CANNOT_CREATE, EXIT_OK, EXIT_SOME_FAILED, EXIT_TEMPORARY, EXIT_USAGE
 from animed.service import sdnotify
 from animed.service.lock import InstanceLock
@@ -40,6 +41,9 @@ def run(config_file: Path | None, paths: Sequence[Path], output: Path | None, st
         return EXIT_USAGE
     overrides = {} if style is None else {"inboxes.style": style}
     settings = config.load(config_file, environ=os.environ, cwd=Path.cwd(), overrides=overrides)
+    if style is not None and (complaint := complaint_about(style, settings.styles_dir)):
+        note(complaint)
+        return EXIT_USAGE
     with InstanceLock(os.fspath(settings.state_dir)):
         return _pass(settings)
 

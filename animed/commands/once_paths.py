@@ -16,7 +16,8 @@ from animed.commands.progress import Bar
 from animed.daemon.bypath import errands_of, make_output, pictures_of, settings_of, styles_dir_of
 from animed.daemon.errands import Drawn, Errand, Errands
 from animed.daemon.parts import styles_of
-from animed.errors import EXIT_CANNOT_CREATE, EXIT_OK, EXIT_SOME_FAILED
+from animed.daemon.styles import complaint_about
+from animed.errors import EXIT_CANNOT_CREATE, EXIT_OK, EXIT_SOME_FAILED, EXIT_USAGE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
 def run(config_file: Path | None, paths: Sequence[Path], output: Path | None, style: str | None) -> int:
     """Draw, say what came of each photo, and return the exit status; raises StyleError, WorkersError, OutputError."""
     base = None if config_file is None else config.load(config_file, environ=os.environ, cwd=Path.cwd())
-    if style is not None:
-        Catalog.read(styles_dir=styles_dir_of(base, os.environ)).get(style)
+    if style is not None and (complaint := complaint_about(style, styles_dir_of(base, os.environ))):
+        note(complaint)
+        return EXIT_USAGE
     settings = settings_of(base, paths, output, style, os.environ)
     chosen = styles_of(settings)[settings.inboxes[0].style]
     pictures = pictures_of(style.name for style in Catalog.read(styles_dir=settings.styles_dir).styles)

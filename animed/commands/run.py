@@ -56,7 +56,10 @@ def _serve(settings: Config, notifier: sdnotify.Notifier, again: Again) -> signa
     log = structlog.get_logger()
     with assembled(settings, log, notifier, again=again) as parts:
         daemon = Daemon(parts)
-        questions = Questions(parts.desk, parts.gate, daemon.status, daemon.clock, reload=parts.reloader.answer)
+        questions = Questions(
+            parts.desk, parts.backlog, parts.gate,
+            status=daemon.status, clock=daemon.clock, reload=parts.reloader.answer,
+        )  # fmt: skip
         state_dir = os.fspath(settings.state_dir)
         try:
             parts.control = ControlServer(server_path(state_dir, os.environ, uid=os.getuid()), questions.answer)

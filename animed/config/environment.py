@@ -72,9 +72,15 @@ def _names(model: type[Part], loc: Loc) -> Iterator[tuple[str, tuple[Loc, Any]]]
 
 def _unknown(name: str, known: Mapping[str, object]) -> Problem:
     """Describe a variable that sets nothing."""
+    accepted = "ANIMED_SECTION__KEY of a known key"
     inner = sorted(key for key in known if key.startswith(f"{name}__"))
-    hint = f"its keys are set one by one, such as {inner[0]}" if inner else near(name, [*known, _INBOXES, FILE])
-    return Problem(name, "an unknown variable", "ANIMED_SECTION__KEY of a known key", hint=hint)
+    if inner:
+        return Problem(name, "an unknown variable", accepted, hint=f"its keys are set one by one, such as {inner[0]}")
+    # A key without its section, or of one inbox: the last word says which is meant.
+    last = name.upper().removeprefix(PREFIX).rpartition("__")[2]
+    homes = [key for key in known if key.endswith((f"{PREFIX}{last}", f"__{last}"))] if last else []
+    nearest = f"did you mean {homes[0]}?" if len(homes) == 1 else near(name.upper(), [*known, _INBOXES, FILE])
+    return Problem(name, "an unknown variable", accepted, hint=nearest)
 
 
 def _read(text: str, kind: Any) -> object:
@@ -84,18 +90,18 @@ def _read(text: str, kind: Any) -> object:
             raise ValueError("true or false (also 1, 0, yes, no, on, off)")
         return _BOOLS[text.strip().lower()]
     if kind is dict or get_origin(kind) is tuple or (kind == Words and text.startswith("[")):
-        return _json(text)
+        return _json(text, '[{"name": "phone", …}]' if kind is dict else '["one", "two"]')
     if kind in {str, Path, Words}:
         return None if text == "null" else text
-    return scalar(text) if text else text
+    return scalar(text.strip()) if text else text
 
 
-def _json(text: str) -> object:
+def _json(text: str, example: str) -> object:
     """Return a JSON value; ValueError for anything else, and for a key that stands twice."""
     try:
         return json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
-        raise ValueError(f"JSON; {error.msg} at character {error.pos + 1}") from error
+        raise ValueError(f"JSON such as {example}; {error.msg} at character {error.pos + 1}") from error
     except RecursionError as error:
         raise ValueError("JSON that is not nested so deeply") from error
 

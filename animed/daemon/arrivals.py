@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from animed.daemon.active import Active
@@ -57,6 +58,9 @@ class Arrivals:
         row = self._desk.ledger.get(key)
         if (row is None and seen) or (row is not None and self._goes_with_its_file(row)):
             self._desk.vanished(key, now)
+        elif row is not None and row.again:
+            # Someone asked for a new picture of a finished photo whose original has gone since.
+            self._desk.journal.commit(partial(self._desk.ledger.let_be, key), lambda: None, now)
 
     def _goes_with_its_file(self, row: Row) -> bool:
         if row.original_pending is not None or row.status not in {"retry", "failed"}:

@@ -30,7 +30,9 @@ def settings_of(
 
 def styles_dir_of(base: Config | None, environ: Mapping[str, str]) -> Path:
     """Return where further styles are looked for."""
-    return Path(os.path.expanduser(locate.styles_dir(environ))) if base is None else base.styles_dir
+    if base is not None:
+        return base.styles_dir
+    return Path(os.path.expanduser(environ.get("ANIMED_STYLES_DIR") or locate.styles_dir(environ)))
 
 
 def _entry(number: int, path: Path, output: Path | None, style: str | None) -> InboxConfig:

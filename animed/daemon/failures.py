@@ -20,6 +20,12 @@ def entry(row: Row, root: str | None) -> dict[str, Any]:
         **path_fields(path),
         "reason": row.reason,
         "attempts": row.attempts,
-        "since": datetime.fromtimestamp(row.updated, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "since": stamp(row.updated),
         "will_retry": row.status == "retry" or row.again,
+        **(path_fields(row.moved, "moved_to") if row.moved else {}),
     }
+
+
+def stamp(wall: float) -> str:
+    """Return wall-clock seconds as RFC 3339 in UTC."""
+    return datetime.fromtimestamp(wall, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

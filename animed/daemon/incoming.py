@@ -105,6 +105,7 @@ class Incoming:
                 log.info("worker.output", worker=event.pid, stream=event.stream, line=event.line)
             case events.WorkerStarted():
                 log.info("worker.started", worker=event.pid, precision=event.precision, boot_s=round(event.boot_s, 2))
+                self._parts.desk.reporter.worker_notes(event.pid, event.refused)
             case events.WorkerDied():
                 log.warning("worker.died", worker=event.pid, cause=event.cause, detail=event.hint)
             case events.WorkerTimeout():

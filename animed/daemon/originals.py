@@ -99,9 +99,9 @@ class Originals:
         private = private_name(self._instance, row.key.path)
         inbox.ask(PutAway(row.key, inbox.root, owed, private, inbox.identity))
 
-    def _cross_off(self, key: PhotoKey, stat: FileStat | None) -> None:
-        """Record that nothing is owed any more, and the times of an original that was hidden and put back."""
-        self._desk.ledger.original_done(key)
+    def _cross_off(self, key: PhotoKey, stat: FileStat | None, moved: bytes | None = None) -> None:
+        """Record that nothing is owed any more, where the original is, and its times if it was hidden and put back."""
+        self._desk.ledger.original_done(key, moved=moved)
         row = self._desk.ledger.get(key)
         if row is not None and stat is not None and row.same_stat(stat):
             self._desk.ledger.touch(key, stat)
@@ -116,7 +116,9 @@ class Originals:
         if isinstance(result, Kept | AnimedError):
             why = result.why if isinstance(result, Kept) else str(result)
             self._desk.reporter.original_kept(request.key, why)
-        write = partial(self._cross_off, request.key, result.stat if isinstance(result, Kept) else None)
+        # A copy lies there as well, but the original is still in the inbox.
+        moved = result.to if isinstance(result, Disposed | Quarantined) and request.owed.what != "failed-copy" else None
+        write = partial(self._cross_off, request.key, result.stat if isinstance(result, Kept) else None, moved)
 
         def then() -> None:
             self._busy.discard(request.key)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from animed.catalog import Catalog
+from animed.catalog import verify
 from animed.daemon.arrivals import Arrivals
 from animed.daemon.backlog import Backlog
 from animed.daemon.desk import Desk
@@ -31,6 +31,7 @@ from animed.daemon.reload import Reloader, Renewal
 from animed.daemon.report import Reporter
 from animed.daemon.reports import Reports
 from animed.daemon.setup import Candidate, Setup
+from animed.daemon.styles import named_styles
 from animed.engine import machine, plan
 from animed.engine.environment import environment
 from animed.engine.pool import Pool
@@ -212,11 +213,10 @@ def candidate_of(config: Config, *, instance: str, run: str, once: bool = False)
 
 
 def styles_of(config: Config) -> dict[str, Style]:
-    """Return the verified styles that the inboxes use; raises StyleError."""
-    catalog = Catalog.read(styles_dir=config.styles_dir)
-    styles = {inbox.style: catalog.get(inbox.style) for inbox in config.inboxes}
+    """Return the verified styles that the inboxes use; raises ConfigError for a name that no style has, StyleError."""
+    styles = named_styles(config)
     for style in styles.values():
-        catalog.verify(style)
+        verify(style)
     return styles
 
 

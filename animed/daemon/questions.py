@@ -7,15 +7,17 @@ import binascii
 import os
 from typing import TYPE_CHECKING, Any
 
-from animed.daemon.active import Phase
+from animed.daemon.again import Again
 from animed.daemon.failures import entry
 from animed.daemon.steering import steering
+from animed.daemon.whereabouts import whereabouts
 from animed.records import PhotoKey
 from animed.service.protocol import RequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
+    from animed.daemon.backlog import Backlog
     from animed.daemon.desk import Desk
     from animed.daemon.gate import Gate
 
@@ -27,14 +29,25 @@ class Questions:
     """Answers from the main thread, between two turns of the loop; nothing here may block."""
 
     def __init__(
-        self, desk: Desk, gate: Gate, status: Callable[[], Answer], clock: Callable[[], float], *, reload: Reload
+        self,
+        desk: Desk,
+        backlog: Backlog,
+        gate: Gate,
+        *,
+        status: Callable[[], Answer],
+        clock: Callable[[], float],
+        reload: Reload,
     ) -> None:
         self._desk = desk
+        self._gate = gate
+        self._status = status
         self._clock = clock
+        self._again = Again(desk, backlog, clock)
         self._answers: dict[str, Callable[[dict[str, Any]], Answer]] = {
             "status": lambda _: status(),
             "failed": self._failed,
             "retry": self._retry,
+            "forget": self._forget,
             "where": self._where,
             **steering(desk, gate, clock),
             "reload": lambda arguments: reload(arguments, clock()),
@@ -53,35 +66,21 @@ class Questions:
         return {"failed": [entry(row, roots.get(row.key.inbox)) for row in self._desk.ledger.failures()]}
 
     def _retry(self, arguments: dict[str, Any]) -> Answer:
-        """Queue failed photos again: all of them, or those with these full paths (base64 of bytes)."""
-        failing = {row.key for row in self._desk.ledger.failures()}
-        asked = {} if arguments.get("all") else self._keys(arguments.get("paths"))
-        wanted = failing if arguments.get("all") else {key for key in asked.values() if key in failing}
-        queued = set(self._desk.ledger.requeue(wanted))
-        self._hint(queued)
-        return {
-            "queued": len(queued),
-            "unknown": [text for text, key in asked.items() if key not in failing],
-            "busy": [text for text, key in asked.items() if key in failing - queued],
-        }
+        """Queue photos again: failed ones (all, or those with these full paths, base64 of bytes), or outdated ones."""
+        if arguments.get("outdated"):
+            return self._again.outdated()
+        return self._again.retry(None if arguments.get("all") else self._keys(arguments.get("paths")))
+
+    def _forget(self, arguments: dict[str, Any]) -> Answer:
+        """Treat the photos at and below these full paths (base64 of bytes) as never seen."""
+        return self._again.forget(self._keys(arguments.get("paths")))
 
     def _where(self, arguments: dict[str, Any]) -> Answer:
-        """Say where the photo with this full path (base64 of bytes) stands, if it is on its way."""
-        for key in self._keys([arguments.get("path")]).values():
-            if key is None:
-                break
-            active = self._desk.actives.get(key)
-            if active is not None:
-                return {"where": "running" if active.phase in {Phase.RUNNING, Phase.PLACING} else "queued"}
-            if key.path in self._desk.inbox_of(key).settling:
-                return {"where": "waiting"}
-        return {"where": None}
-
-    def _hint(self, keys: Iterable[PhotoKey]) -> None:
-        now = self._clock()
-        for key in keys:
-            if key.inbox in self._desk.inboxes:
-                self._desk.inbox_of(key).hint(key.path, now)
+        """Say where the photo with this full path (base64 of bytes) stands, and what holds it back."""
+        (key,) = self._keys([arguments.get("path")]).values()
+        if key is None:
+            return {"where": None}
+        return whereabouts(self._desk, self._gate, key, state=self._status()["state"], now=self._clock())
 
     def _keys(self, paths: object) -> dict[str, PhotoKey | None]:
         if not isinstance(paths, list) or not all(isinstance(text, str) for text in paths):
@@ -94,6 +93,6 @@ class Questions:
     def _key(self, full: bytes) -> PhotoKey | None:
         for inbox in self._desk.inboxes.values():
             root = os.path.join(os.fsencode(inbox.root), b"")
-            if full.startswith(root) and full != root:
-                return PhotoKey(inbox.name, full.removeprefix(root))
+            if os.path.join(full, b"").startswith(root):
+                return PhotoKey(inbox.name, full[len(root) :])  # An empty path means the inbox itself.
         return None

@@ -103,6 +103,13 @@ class Reporter:
                 self._noted.add((inbox, note))
                 self._log.warning("place.note", inbox=inbox, detail=note)
 
+    def worker_notes(self, worker: int, notes: Iterable[str]) -> None:
+        """Log what the system would not grant a worker, once for all workers that are refused the same."""
+        for note in notes:
+            if ("", note) not in self._noted:
+                self._noted.add(("", note))
+                self._log.warning("worker.note", worker=worker, detail=note)
+
     def batch(self, tally: BatchTally, now: float) -> None:
         """Log a batch whose last photo has its outcome."""
         seconds = round(now - tally.began_at, 3)

@@ -46,6 +46,10 @@ class Settling:
         """Say whether a path is not complete yet."""
         return path in self._settler
 
+    def quiet(self, path: bytes, now: float) -> tuple[float, float] | None:
+        """Return for how long a path that is not complete has been quiet, and in how long it is looked at again."""
+        return self._settler.quiet(path, now)
+
     def judge(self, path: bytes) -> str | None:
         """Return the rule that leaves a file out, or None."""
         return self._rules.judge(path, is_dir=False)

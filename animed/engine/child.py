@@ -216,7 +216,7 @@ class Child:
             os.close(fd)
         if isinstance(message, Ready):
             self.ready, self.memory = True, message.memory
-            yield WorkerStarted(self.process.pid, message.precision, message.boot_s)
+            yield WorkerStarted(self.process.pid, message.precision, message.boot_s, message.refused)
         elif isinstance(message, BootFailed):
             self.boot_failure = message
 

@@ -29,6 +29,7 @@ class WorkerStarted:
     pid: int
     precision: str
     boot_s: float
+    refused: tuple[str, ...] = ()  # what the system would not grant it, for people
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import faulthandler
 import os
 import resource
 import signal
 import sys
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from animed.engine.protocol import EXIT_LEFT, Limits
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 PR_SET_PDEATHSIG: Final = 1
 PR_SET_NAME: Final = 15
+NICEST: Final = 19
+LAST_IN_CLASS: Final = 7  # of the eight levels of the best-effort class
 OOM_SCORE: Final = 500  # of 1000: out of memory, the kernel takes a worker and not the service
 
 # The parent decides when a worker leaves (it says so through the pipe, or kills). What a terminal or a service manager
@@ -21,14 +27,17 @@ OOM_SCORE: Final = 500  # of 1000: out of memory, the kernel takes a worker and 
 PARENTS_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
-def settle(parent: int, outputs: tuple[int, int], limits: Limits) -> None:
-    """Set signals, the tie to the parent's life, outputs and limits. Leaves at once when the parent is gone already."""
+def settle(parent: int, outputs: tuple[int, int], limits: Limits) -> tuple[str, ...]:
+    """Set signals, the tie to the parent's life, outputs and limits; return what the system refused, for people.
+
+    Leaves at once when the parent is gone already.
+    """
     own_signals()
     tie_to_parent(parent)
     redirect(*outputs)
     faulthandler.enable()
     restrict(limits)
-    step_back(limits.nice)
+    return tuple(step_back(limits.nice))
 
 
 def touch(size: int) -> None:
@@ -87,17 +96,47 @@ def lower(which: int, wanted: int) -> None:
         resource.setrlimit(which, (wanted, hard))
 
 
-def step_back(nice: int) -> None:
-    """Give way to other programs and, out of memory, to the parent; where that is forbidden, stderr says so."""
+def step_back(nice: int) -> list[str]:
+    """Give way to other programs and, out of memory, to the parent; return what was refused, which is no reason to end.
+
+    Called once in a worker's life, before it has a second thread: threads take both priorities over. What is set is a
+    level and not a step, so that no worker is nicer for being the hundredth.
+    """
+    wishes = {
+        f"nice {nice}": lambda: _set_nice(nice),
+        "the lowest I/O priority": lambda: _set_io_priority(nice),
+        "a higher oom_score_adj": _raise_oom_score,
+    }
+    return [refusal for name, wish in wishes.items() if (refusal := _refusal(name, wish))]
+
+
+def _refusal(name: str, wish: Callable[[], None]) -> str:
+    """Do something that a sandbox may forbid; say what came of it when it is forbidden."""
     try:
-        if nice > os.getpriority(os.PRIO_PROCESS, 0):
-            os.setpriority(os.PRIO_PROCESS, 0, nice)
+        wish()
     except OSError as error:
-        print(f"nice {nice} is not allowed here: {error.strerror}", file=sys.stderr)  # noqa: T201  # the parent logs it
+        return f"{name} is not allowed here: {error.strerror or error}"
+    return ""
+
+
+def _set_nice(nice: int) -> None:
+    if nice > os.getpriority(os.PRIO_PROCESS, 0):
+        os.setpriority(os.PRIO_PROCESS, 0, min(nice, NICEST))
+
+
+def _set_io_priority(nice: int) -> None:
+    """Read and write after other programs, unless that is not wanted or the service was given a class of its own.
+
+    Not the idle class: a worker that a busy disk starves would count as one that hangs.
+    """
+    import psutil  # noqa: PLC0415 -- the parent imports this module, and needs no second look at processes
+
+    process = psutil.Process()
     try:
-        _raise_oom_score()
-    except OSError as error:
-        print(f"oom_score_adj cannot be raised here: {error.strerror}", file=sys.stderr)  # noqa: T201  # the same
+        if nice > 0 and process.ionice().ioclass == psutil.IOPRIO_CLASS_NONE:
+            process.ionice(psutil.IOPRIO_CLASS_BE, LAST_IN_CLASS)
+    except psutil.AccessDenied as error:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM)) from error
 
 
 def _raise_oom_score() -> None:

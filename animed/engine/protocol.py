@@ -77,6 +77,7 @@ class Ready:
     threads: int
     boot_s: float
     memory: int  # bytes that this process alone holds
+    refused: tuple[str, ...] = ()  # what the system would not grant, such as a priority, for people
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,11 +54,11 @@ def main(
     spec: WorkerSpec, threads: int, *, parent: int, end: socket.socket, outputs: tuple[Connection, Connection]
 ) -> NoReturn:
     """Be a worker until told to leave; never returns (native libraries' exit handlers are not waited for)."""
-    limits.settle(parent, (outputs[0].fileno(), outputs[1].fileno()), spec.limits)
+    refused = limits.settle(parent, (outputs[0].fileno(), outputs[1].fileno()), spec.limits)
     for output in outputs:
         output.close()
     try:
-        status = run(spec, threads, Link(Channel(end)))
+        status = run(spec, threads, Link(Channel(end)), refused)
     except SystemExit as leaving:
         status = leaving.code if isinstance(leaving.code, int) else EXIT_ERROR
     except Exception:  # noqa: BLE001  # the worker loop's boundary: whatever it was, the parent reads it on stderr
@@ -67,7 +67,7 @@ def main(
     _leave(status)
 
 
-def run(spec: WorkerSpec, threads: int, link: Link) -> int:
+def run(spec: WorkerSpec, threads: int, link: Link, refused: tuple[str, ...] = ()) -> int:
     """Build the pipeline, say so, and work until told to stop; return the exit status."""
     began = time.monotonic()
     built = build(spec)
@@ -76,7 +76,7 @@ def run(spec: WorkerSpec, threads: int, link: Link) -> int:
         return EXIT_BOOT
     loop = Loop(built, link, beat_every=min(1.0, spec.timeout / 20))
     loop.start()
-    link.send(Ready(built.precision, threads, time.monotonic() - began, machine.unshared()))
+    link.send(Ready(built.precision, threads, time.monotonic() - began, machine.unshared(), refused))
     loop.run()
     return EXIT_LEFT
 

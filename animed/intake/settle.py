@@ -122,9 +122,9 @@ class _Look:
 class Settler:
     """Holds the pending paths of one inbox. Times are seconds of one monotonic clock.
 
-    Protocol: `hint` a path; when `next_due` has come take `due`, stat each path that it returns, and `observe` the
-    answer. An answer that a newer hint has overtaken is not used, and asked for again. An `impatient` settler never
-    waits for `stable_max`: what is not complete at its one comparison, `stable_for` after the first hint, goes.
+    Protocol: `hint` a path; when `next_due` has come take `due`, stat each path that it returns, and `observe` every
+    answer before the next `due`. An answer that a newer hint has overtaken is not used, and asked for again. An
+    `impatient` settler never waits for `stable_max`: what is not complete at its one comparison goes.
     """
 
     def __init__(self, stable_for: float, stable_max: float, *, impatient: bool = False) -> None:
@@ -203,6 +203,11 @@ class Settler:
         if kind is not None:
             return NotRegular(path, kind)
         return self._judge(path, entry, self._look(entry, stat, asked_at=asked_at, now=now))
+
+    def quiet(self, path: bytes, now: float) -> tuple[float, float] | None:
+        """Return for how long a pending path has been quiet, and in how long it is looked at; None for any other."""
+        entry = self._entries.get(path)
+        return None if entry is None else (now - entry.changed_at, max(0.0, self._due_at(entry) - now))
 
     def discard(self, path: bytes) -> bool:
         """Let go of a path; say whether it was pending."""

@@ -184,9 +184,12 @@ class Ledger(Reader):
 
         return self._change(key, wait)
 
-    def original_done(self, key: PhotoKey) -> bool:
-        """Record that nothing is left to be done to the original; False when the photo is not known."""
-        return self._amend(key, lambda row: replace(row, original_pending=None))
+    def original_done(self, key: PhotoKey, *, moved: bytes | None = None) -> bool:
+        """Record that nothing is left to be done to the original, which lies at `moved` now (full path) if it moved.
+
+        False when the photo is not known.
+        """
+        return self._amend(key, lambda row: replace(row, original_pending=None, moved=moved))
 
     def requeue(self, keys: Iterable[PhotoKey] | None = None) -> list[PhotoKey]:
         """Ask for a new try of these photos, or of all that failed, with all tries ahead of them.
@@ -198,6 +201,10 @@ class Ledger(Reader):
         with self._store.write() as db:
             wanted = _failing(db) if keys is None else keys
             return [key for key in wanted if _hits(db, again, key)]
+
+    def let_be(self, key: PhotoKey) -> bool:
+        """Take back a request for a new try; False when the photo is not known."""
+        return self._amend(key, lambda row: replace(row, again=False))
 
     def forget(self, keys: Iterable[PhotoKey]) -> list[PhotoKey]:
         """Treat these photos as never seen; return those forgotten. One that is in someone's hands is kept."""

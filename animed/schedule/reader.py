@@ -64,6 +64,17 @@ class Reader:
             for row in self._get_chunk(inbox, names[start : start + _CHUNK])
         }
 
+    def below(self, place: PhotoKey) -> list[PhotoKey]:
+        """Return the photos on record at a path and anywhere below it, in order; an empty path is the whole inbox."""
+        if not place.path:
+            found = self._store.read("SELECT path FROM photos WHERE inbox = ? ORDER BY path", (place.inbox,))
+        else:
+            # What lies below begins with the path and a slash; the next byte after the slash is a 0.
+            ends = (place.path, place.path + b"/", place.path + b"0")
+            where = "inbox = ? AND (path = ? OR (path > ? AND path < ?))"
+            found = self._store.read(f"SELECT path FROM photos WHERE {where} ORDER BY path", (place.inbox, *ends))  # noqa: S608 -- a constant
+        return [PhotoKey(place.inbox, path) for (path,) in found]
+
     def find_picture(self, sha256: str, recipe: str) -> Row | None:
         """Return a done photo with this content and recipe, the latest one: its picture can be shared."""
         return self._first(

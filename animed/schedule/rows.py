@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 # Application id and version live in the file's header. The columns without a type hold whole numbers that may be
 # larger than SQLite's 63 bits (inode numbers, far dates); those travel as text, and a typed column would round them.
 APPLICATION_ID: Final = 0x616E6D64  # "anmd"
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 SCHEMA: Final = (
     """
     CREATE TABLE photos (
@@ -43,6 +43,7 @@ SCHEMA: Final = (
         updated REAL NOT NULL,
         next_try REAL NOT NULL,
         again INTEGER NOT NULL,
+        moved BLOB,
         PRIMARY KEY (inbox, path)
     )
     """,
@@ -53,10 +54,13 @@ SCHEMA: Final = (
     "CREATE TABLE meta (name TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL)",
 )
 
+# What makes a ledger of each earlier format one of the next.
+MIGRATIONS: Final = {1: ("ALTER TABLE photos ADD COLUMN moved BLOB",)}
+
 _COLUMNS = (
     "inbox, path, size, mtime_ns, ctime_ns, status, sha256, recipe, style, attempts, crashes, reason, detail, output, "
     "stage_device, stage_inode, stage_size, stage_sha256, stage_name, stage_folder, "
-    "original_pending, first_seen, updated, next_try, again"
+    "original_pending, first_seen, updated, next_try, again, moved"
 )
 _NAMES = _COLUMNS.split(", ")
 SELECT: Final = f"SELECT {_COLUMNS} FROM photos"  # noqa: S608 -- made of the constant above, never of input
@@ -91,6 +95,7 @@ class Row:
     updated: float = 0.0
     next_try: float = 0.0  # status "retry" only
     again: bool = False  # someone asked for a new try
+    moved: bytes | None = None  # where the original lies now, full path, if it was moved after this outcome
 
     def same_stat(self, stat: FileStat) -> bool:
         """Say whether size and mtime are those of the record: what identifies a file across restarts."""
@@ -121,6 +126,7 @@ def to_values(row: Row) -> tuple[Any, ...]:
         row.updated,
         row.next_try,
         int(row.again),
+        row.moved,
     )
 
 
@@ -129,7 +135,7 @@ def from_values(values: tuple[Any, ...]) -> Row:
     inbox, path, size, mtime_ns, ctime_ns, status, sha256, recipe, style, attempts, crashes, reason, detail = values[
         :13
     ]
-    output, *staged, folder, pending, first_seen, updated, next_try, again = values[13:]
+    output, *staged, folder, pending, first_seen, updated, next_try, again, moved = values[13:]
     return Row(
         PhotoKey(inbox, path),
         size,
@@ -151,6 +157,7 @@ def from_values(values: tuple[Any, ...]) -> Row:
         updated,
         next_try,
         bool(again),
+        moved,
     )
 
 

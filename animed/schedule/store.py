@@ -12,7 +12,7 @@ import sqlite3
 from typing import TYPE_CHECKING, Any, Final
 
 from animed.errors import EXIT_CONFIG, AnimedError
-from animed.schedule.rows import APPLICATION_ID, SCHEMA, SCHEMA_VERSION
+from animed.schedule.rows import APPLICATION_ID, MIGRATIONS, SCHEMA, SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -129,6 +129,8 @@ class Store:
         self._connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         if empty:
             self._make_schema()
+        elif version < SCHEMA_VERSION:
+            self._migrate(version)
 
     def _check_origin(self, version: int, *, empty: bool) -> None:
         if empty and version == 0:
@@ -151,6 +153,14 @@ class Store:
                 db.execute(statement)
             db.execute("INSERT INTO meta VALUES ('instance', ?)", (secrets.token_hex(4),))
             db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+    def _migrate(self, version: int) -> None:
+        """Bring a ledger of an earlier format up to date, whole or not at all."""
+        with self.write() as db:
+            for earlier in range(version, SCHEMA_VERSION):
+                for statement in MIGRATIONS[earlier]:
+                    db.execute(statement)
             db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
     def _pragma(self, name: str) -> int:

@@ -1,0 +1,58 @@
+"""The styles that a configuration names, and the recipes that follow from them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from animed.catalog import Catalog
+from animed.config import ConfigProblemsError, Problem
+from animed.daemon.recipes import recipe_of
+from animed.errors import StyleError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from animed.catalog import Style
+    from animed.config import Config
+
+
+def named_styles(config: Config) -> dict[str, Style]:
+    """Return the styles that the inboxes name, by name; their weights are not looked at.
+
+    Raises ConfigError as `demand_names` does, and StyleError for a style that is there and broken.
+    """
+    catalog = Catalog.read(styles_dir=config.styles_dir)
+    demand_names(config, catalog)
+    return {inbox.style: catalog.get(inbox.style) for inbox in config.inboxes}
+
+
+def demand_names(config: Config, catalog: Catalog) -> None:
+    """Raise ConfigError for names that no style has, all of them together; a broken style has its name."""
+    there = f"the name of a style: {', '.join(style.name for style in catalog.styles) or 'there is none'}"
+    wrong = [
+        Problem(f"inboxes[{at}].style", inbox.style, there, hint=_nearest(catalog, inbox.style))
+        for at, inbox in enumerate(config.inboxes)
+        if not catalog.knows(inbox.style)
+    ]
+    if wrong:
+        raise ConfigProblemsError(wrong, path=str(config.source or ""))
+
+
+def complaint_about(name: str, styles_dir: Path) -> str:
+    """Say why a name on the command line is no style's, or nothing when it is one's."""
+    catalog = Catalog.read(styles_dir=styles_dir)
+    return "" if catalog.knows(name) else f"--style: no style {name!r} ({_nearest(catalog, name)})"
+
+
+def recipes_in_use(config: Config) -> dict[str, frozenset[str]]:
+    """Return the digests of the recipes that each inbox draws by; raises as `named_styles` does."""
+    styles = named_styles(config)
+    return {inbox.name: frozenset({recipe_of(inbox, styles[inbox.style]).digest}) for inbox in config.inboxes}
+
+
+def _nearest(catalog: Catalog, name: str) -> str:
+    try:
+        catalog.get(name)
+    except StyleError as error:
+        return error.remedy
+    return ""
