@@ -43,6 +43,7 @@ class Faults:
         self._tickets = count()
         self._offset = 0
         self._restart_at = 0.0
+        self._healing = False
 
     def configure(self, settings: Settings) -> None:
         """Write a configuration."""
@@ -71,7 +72,8 @@ class Faults:
             time.sleep(min(0.1, end - now))
 
     def heal(self) -> None:
-        """End all faults."""
+        """End all faults; what cannot be ended without the service is left to the end of the run."""
+        self._healing = True
         while self._heals:
             self._end(heapq.heappop(self._heals))
         self._ground.heal()
@@ -241,12 +243,14 @@ class Faults:
         if not self._is_ready() or self._service.call("pause").returncode:
             return False
         self._note("pause")
-        self._hold(step, self._resume)
+        self._hold(step, lambda: self._resume(step))
         return True
 
-    def _resume(self) -> None:
-        # Nobody may answer just now. The end of a run asks again.
-        self._note("resume", f"exit status {self._service.call('resume').returncode}")
+    def _resume(self, step: Step) -> None:
+        status = self._service.call("resume").returncode
+        self._note("resume", f"exit status {status}")
+        if status and not self._healing:
+            self._hold(step, lambda: self._resume(step))  # nobody answers just now
 
     def reload(self, step: Step) -> bool:
         """Change the configuration of the running service."""
