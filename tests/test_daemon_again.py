@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from animed.daemon.outcomes import BatchEnded, PhotoEnded
+    from animed.records import PhotoKey
+
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Callable[..., Bench]]:
@@ -31,6 +34,23 @@ def bench(tmp_path: Path) -> Iterator[Callable[..., Bench]]:
     yield make
     for each in made:
         each.close()
+
+
+class Ear:
+    """A listener that remembers what was forgotten."""
+
+    def __init__(self) -> None:
+        self.forgotten: list[PhotoKey] = []
+
+    def photo_forgotten(self, key: PhotoKey) -> None:
+        """Remember it."""
+        self.forgotten.append(key)
+
+    def photo_ended(self, ended: PhotoEnded) -> None:
+        """Nothing of that here."""
+
+    def batch_ended(self, ended: BatchEnded) -> None:
+        """Nor of that."""
 
 
 def questions_to(run: Bench, state: str = "running") -> Questions:
@@ -66,6 +86,16 @@ def test_a_forgotten_photo_is_drawn_at_once(bench: Callable[..., Bench]) -> None
     assert run.names() == ["a.cel.jpg", "b.cel.jpg", "a.cel-2.jpg"]
     assert run.status() == "done"
     assert run.is_clean()
+
+
+def test_whoever_listens_hears_what_is_forgotten(bench: Callable[..., Bench]) -> None:
+    """A listener of outcomes, such as the report files, is told of each photo that is forgotten."""
+    run = bench()
+    done(run, b"a.jpg", b"b.jpg")
+    ear = Ear()
+    run.desk.reporter.listeners.append(ear)
+    ask(run, "forget", f"{run.inbox.root}/a.jpg")
+    assert ear.forgotten == [run.key(b"a.jpg")]
 
 
 def test_a_folder_and_an_inbox_are_forgotten_whole(bench: Callable[..., Bench]) -> None:

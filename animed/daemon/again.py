@@ -58,6 +58,8 @@ class Again:
                 unknown.append(text)
             gone = self._desk.ledger.forget(key for key in known if key not in self._desk.actives)
             forgotten.update(gone)
+            for key in gone:
+                self._desk.reporter.forgotten(key)
             busy.update(moving, known)
         busy -= forgotten
         self._look(forgotten)
