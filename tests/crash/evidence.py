@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 OUTCOMES: Final = ("file.done", "file.duplicate", "file.skipped", "file.failed")
 _NAME: Final = re.compile(r"(?P<stem>.+)\.cel(?:-[0-9]+)?\.(?:jpg|png|webp)")
 
+# Errors that the run causes: a full state folder, and a configuration that cannot be used.
+_BROUGHT_ABOUT: Final = frozenset({"disk.low", "config.rejected"})
+
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
@@ -132,6 +135,6 @@ def _read_log(life: Life, roots: dict[str, str], found: Evidence) -> None:
 
 
 def _is_sound(fields: dict[str, Any]) -> bool:
-    """Say whether a line tells of nothing that must never happen; a full state folder is told as an error."""
-    error = fields.get("level") in {"error", "critical"} and fields.get("event") != "disk.low"
+    """Say whether a line tells of nothing that must never happen; what the run itself brings about is no such thing."""
+    error = fields.get("level") in {"error", "critical"} and fields.get("event") not in _BROUGHT_ABOUT
     return not error and "Traceback" not in json.dumps(fields)

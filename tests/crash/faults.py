@@ -255,7 +255,7 @@ class Faults:
     def reload(self, step: Step) -> bool:
         """Change the configuration of the running service."""
         self.configure(Settings.drawn(step.dice))
-        return self._reload()
+        return self._reload("config.reloaded")
 
     def reload_invalid(self, step: Step) -> bool:
         """Offer a configuration that cannot be used: the service must refuse it and go on."""
@@ -263,7 +263,7 @@ class Faults:
         bad = step.dice.choice((good + "\nunknown: key\n", "version: [1\n", good.replace("quality: ", "quality: 5")))
         if self._is_ready():  # a service that starts by itself just then must not find it
             self._replace_config(bad)
-            done = self._reload()
+            done = self._reload("config.rejected")
             self._replace_config(good)
         else:
             done = False
@@ -272,16 +272,15 @@ class Faults:
     def _is_ready(self) -> bool:
         return self._wait(lambda: self._service.life.count("daemon.ready") > 0, _READY_S)
 
-    def _reload(self) -> bool:
-        """Ask for it, and wait for the answer."""
-        answers = ("config.rejected", "config.reloaded")
-        before = self._service.life.count(*answers)
+    def _reload(self, answer: str) -> bool:
+        """Ask for it, and wait for this answer."""
+        before = self._service.life.count(answer)
         if not (self._is_ready() and self._signal(signal.SIGHUP)):
             return False
-        answered = self._wait(lambda: self._service.life.count(*answers) > before, _ANSWER_S)
+        answered = self._wait(lambda: self._service.life.count(answer) > before, _ANSWER_S)
         if not answered and self._service.runs():
             self.unanswered += 1
-            self._note("reload", f"was not answered within {_ANSWER_S:.0f} s")
+            self._note("reload", f"was not answered with {answer} within {_ANSWER_S:.0f} s")
         return answered
 
     def _replace_config(self, text: str) -> None:
