@@ -172,7 +172,7 @@ class Placing:
             inbox = self._desk.inbox_of(active.job.key)
             inbox.ask(Discard(active.staged, inbox.delivery.stage))
         active.staged = None
-        active.drop_stage()
+        active.drop_stage(self._desk.system)
 
     # A picture that is there already.
 

@@ -16,12 +16,12 @@ from itertools import count, islice
 from typing import TYPE_CHECKING, Final, Literal
 
 from animed.delivery.faults import FolderGone, Place
-from animed.delivery.folders import Making, open_folder, peek, prepare_root, remove, shut, sync_folder
+from animed.delivery.folders import Making, open_folder, peek, prepare_root, remove, sync_folder
 from animed.delivery.naming import numbered, split
-from animed.delivery.system import REAL, Entry, System
 from animed.delivery.transfer import READ, copy_across, identity, move_free, opened, same_content, unchanged
 from animed.errors import AnimedError, PhotoError
 from animed.records import Reason, printable
+from animed.system import REAL, Entry, System, shut
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

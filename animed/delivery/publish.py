@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from animed.delivery.faults import FolderGone, Place, SourceGone
-from animed.delivery.folders import Making, open_folder, peek, prepare_root, remove, shut, sync_folder, tolerating
+from animed.delivery.folders import Making, open_folder, peek, prepare_root, remove, sync_folder, tolerating
 from animed.delivery.naming import split
 from animed.delivery.staging import temp_name
-from animed.delivery.system import REAL, Entry, System
 from animed.delivery.transfer import (
     Temp,
     copy_content,
@@ -31,6 +30,7 @@ from animed.delivery.transfer import (
     opened,
 )
 from animed.records import Stage, Staged, printable
+from animed.system import REAL, Entry, System, shut
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

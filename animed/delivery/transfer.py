@@ -13,10 +13,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from animed.delivery.folders import peek, remove, shut, tolerating
-from animed.delivery.system import Entry, System
+from animed.delivery.folders import peek, remove, tolerating
 from animed.errors import PhotoError
 from animed.records import FileStat, Reason
+from animed.system import Entry, System, shut
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
