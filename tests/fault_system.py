@@ -69,8 +69,15 @@ ERRNOS: Final[dict[str, tuple[int, ...]]] = {
     "send": (errno.EPIPE, errno.ECONNRESET, errno.ENOBUFS, errno.ENOMEM, errno.EAGAIN, errno.ETOOMANYREFS),
     "receive": (errno.ECONNRESET, errno.ENOBUFS, errno.ENOMEM, errno.EAGAIN),
 }
-# A share may do what it was asked and lose the answer: these leave something behind that a second try meets.
-LATE: Final = ("mkdir", "link", "link_descriptor", "rename", "rename_free", "unlink")
+# A share may do what it was asked and lose the answer; a server that is asked again says what it then finds.
+LATE: Final = {
+    "mkdir": (errno.EEXIST, *SHARE),
+    "link": (errno.EEXIST, *SHARE),
+    "link_descriptor": (errno.EEXIST, *SHARE),
+    "rename": (errno.ENOENT, *SHARE),
+    "rename_free": (errno.EEXIST, errno.ENOENT, *SHARE),
+    "unlink": (errno.ENOENT, *SHARE),
+}
 
 
 @dataclass(slots=True)

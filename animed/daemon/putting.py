@@ -14,7 +14,7 @@ from animed.delivery.originals import Disposed, Kept
 from animed.errors import PhotoError, PlaceError
 from animed.opening import NotRegularError, demand_root, lstat_beneath, reading_fault
 from animed.records import Reason
-from animed.system import GONE, System, at
+from animed.system import GONE, STARVED, System, at
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,7 +95,7 @@ class Place:
         try:
             return self._place(system)
         except PlaceError as error:
-            if b"/" not in self.target:
+            if b"/" not in self.target or error.code in STARVED:
                 raise
             staging.probe(self.delivery.stage, system=system)
             raise PhotoError(Reason.OUTPUT_DENIED, error.detail) from error

@@ -33,6 +33,7 @@ _PASSING: Final = frozenset(
         sqlite3.SQLITE_READONLY,
     }
 )
+_DENIED: Final = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY})
 _DAMAGED: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _MOVE_AWAY: Final = (
     "stop animed and move this file and its -wal and -shm companions away: "
@@ -79,7 +80,9 @@ class Store:
         self._pause = pause
 
     @classmethod
-    def open(cls, path: str, *, create: bool, system: System = REAL) -> Store:
+    def open(
+        cls, path: str, *, create: bool, system: System = REAL, pause: Callable[[float], None] = time.sleep
+    ) -> Store:
         """Open and check the database; with `create` make it, and its folder, where it is missing.
 
         Raise MissingLedgerError or UnusableLedgerError when it cannot be used.
@@ -88,7 +91,7 @@ class Store:
         _make_file(path) if create else _require_file(path)
         with _translated(path, opening=True):
             connection = sqlite3.connect(os.fsencode(path), timeout=_BUSY_S, isolation_level=None)
-        store = cls(connection, path, system=system)
+        store = cls(connection, path, system=system, pause=pause)
         try:
             with _translated(path, opening=True):
                 store._prepare(create=create)
@@ -230,7 +233,7 @@ def _from_code(code: int, path: str, detail: str, *, opening: bool) -> LedgerErr
         return _damaged(path, detail)
     if code not in _PASSING:
         return LedgerError(f"the ledger refused a statement: {detail}", path=path)
-    if opening:
+    if opening and code in _DENIED:
         return _cannot_open(path, detail)
     return LedgerError(
         f"the ledger cannot be used: {detail}",
