@@ -22,6 +22,7 @@ from animed.config import Config, InboxConfig
 from animed.config.models import BatchConfig, LimitsConfig
 from animed.daemon import parts
 from animed.daemon.desk import Desk
+from animed.daemon.gate import Gate
 from animed.daemon.inbox import Inbox
 from animed.daemon.iothread import IoThread, Slices
 from animed.daemon.journal import Journal
@@ -29,8 +30,9 @@ from animed.daemon.loop import Daemon
 from animed.daemon.mailbox import Mailbox
 from animed.daemon.putting import Delivery
 from animed.daemon.recipes import stage_of, temp_prefix
+from animed.daemon.reload import Renewal
 from animed.daemon.report import Reporter
-from animed.daemon.setup import Setup
+from animed.daemon.setup import Candidate, Setup
 from animed.engine.pipeline import Pipeline
 from animed.engine.plan import Plan
 from animed.engine.pool import Pool
@@ -192,25 +194,18 @@ class SeamWorld:
         prefix = temp_prefix(ledger.instance)
         delivery = Delivery(str(self.output), stage_of(config, ledger.instance, "run"), config.mode.dir, os.getgid())
         rules = Rules(extensions=config.extensions)
-        self.inbox = Inbox(
-            Setup(config, RECIPE, delivery, rules, min_free=0), thread=self.thread, hints=lambda _: None, log=log,
-            temp_prefix=prefix, outputs=set(),
-        )  # fmt: skip
+        setup = Setup(config, RECIPE, delivery, rules, min_free=0)
+        self.inbox = Inbox(setup, thread=self.thread, hints=lambda _: None, log=log, temp_prefix=prefix, outputs=set())
         reporter = Reporter(log, {"phone": str(self.root)})
         policies = {"phone": RetryPolicy(self.attempts, 2, Backoff(5, 3, 900))}
-        self.desk = Desk(
-            ledger,
-            Journal(log),
-            reporter,
-            {"phone": self.inbox},
-            policies,
-            lambda: WALL + self.now,
-            system=self.system,
-        )
-        pool = Pool(plan, WorkerSpec("none:none", system=self.system), start=self._start_worker)
+        inboxes = {"phone": self.inbox}
+        self.desk = Desk(ledger, Journal(log), reporter, inboxes, policies, lambda: WALL + self.now, system=self.system)
+        spec = WorkerSpec("none:none", system=self.system)
+        no: Any = None
         self.parts = parts._wire(
-            config=self.config, log=log, the_plan=plan, pool=pool, mailbox=self.mailbox, desk=self.desk,
-            notifier=notifier,
+            first=Candidate(self.config, {"phone": setup}, policies, (), plan, spec), log=log,
+            pool=Pool(plan, spec, start=self._start_worker), mailbox=self.mailbox, desk=self.desk, notifier=notifier,
+            gate=Gate(self.config, self.desk, log, once=False), renewal=Renewal(no, no, no),
         )  # fmt: skip
         self.daemon = Daemon(self.parts, clock=lambda: self.now)
 

@@ -38,6 +38,8 @@ OS_CALLS: Final = frozenset(
 DIRECT: Final = {f"os.{name}" for name in OS_CALLS} | {"socket.send_fds", "socket.recv_fds"}
 # What is no part of a photo's way between its reading and its outcome, and why.
 OUTSIDE: Final = {
+    "daemon.hookprocess": "the pipes of a program of the user's, which runs after the outcome",
+    "daemon.hookstart": "the same program: whether it can be run",
     "daemon.mailbox": "the eventfd that wakes the loop; no file, and it has no fault that could pass",
     "daemon.signals": "the socket pair that wakes the loop",
     "engine.limits": "the worker sets its own process up, before the first photo",

@@ -124,19 +124,13 @@ ONCE: Final = Again(_never, lambda _logging: None)
 
 @contextlib.contextmanager
 def assembled(
-    config: Config,
-    log: FilteringBoundLogger,
-    notifier: Notifier,
-    *,
-    again: Again = ONCE,
-    once: bool = False,
-    system: System = REAL,
-) -> Iterator[Parts]:
+    config: Config, log: FilteringBoundLogger, notifier: Notifier,
+    *, again: Again = ONCE, once: bool = False, system: System = REAL,
+) -> Iterator[Parts]:  # fmt: skip
     """Give the parts, and close what they hold at the end. The caller holds the state folder's lock.
 
-    Every system call on a photo's way, here and in the workers, is made through `system`.
-
-    Raises StyleError, ConfigError or LedgerError.
+    Every system call on a photo's way, in the workers too, goes through `system`. Raises StyleError, ConfigError or
+    LedgerError.
     """
     with contextlib.ExitStack() as stack:
         ledger = stack.enter_context(Ledger.open(os.fspath(config.state_dir / FILE_NAME), system=system))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from daemon_fakes import sha_of
 from delivery_fakes import FakeSystem
+from fault_system import FaultySystem
 
 from animed.commands import check
 from animed.commands.access import open_config
@@ -21,6 +22,7 @@ from animed.engine.staging import write
 from animed.errors import PhotoError, PlaceError
 from animed.records import VANISHED, FileStat, Reason, Stage
 from animed.service.lock import InstanceLock
+from animed.system import REAL, System
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -74,19 +76,11 @@ def test_an_unreadable_photo_is_told_with_mode_and_user(tmp_path: Path) -> None:
 @pytest.mark.parametrize("call", ["write", "fsync", "close"])
 def test_a_full_disk_keeps_the_original(tmp_path: Path, call: str) -> None:
     """ENOSPC on writing, syncing and closing: a fault of the output, and nothing is left of the picture."""
-
-    def full(fd: int, *_rest: object) -> int:
-        if call == "close":
-            os.close(fd)
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    def named(path: str, flags: int, mode: int) -> int:
-        if flags & os.O_TMPFILE == os.O_TMPFILE:
-            raise OSError(errno.EOPNOTSUPP, "no unnamed files here")
-        return os.open(path, flags, mode)
-
+    system = FaultySystem()
+    system.arm("open", errno.EOPNOTSUPP)  # no unnamed files here
+    system.arm(call, errno.ENOSPC, times=None)
     with pytest.raises(PlaceError) as caught:
-        staged(tmp_path, **{call: full, "open": named})
+        staged(tmp_path, system)
     assert (caught.value.role, caught.value.code) == ("output", errno.ENOSPC)
     assert os.listdir(tmp_path) == []
 
