@@ -87,10 +87,10 @@ def test_what_a_bare_mount_point_does_not_hold_is_not_gone(tmp_path: Path) -> No
     ]  # fmt: skip
     for request in requests:
         with pytest.raises(PlaceError) as caught:
-            request(known=(known.st_dev, known.st_ino)).run(nothing)
+            request(known=(known.st_dev, known.st_ino)).run(nothing, REAL)
         assert (caught.value.role, caught.value.code) == ("inbox", errno.ESTALE)
     here = os.stat(root)
-    gone = [requests[n](known=(here.st_dev, here.st_ino)).run(nothing) for n in (0, 2, 3, 4)]
+    gone = [requests[n](known=(here.st_dev, here.st_ino)).run(nothing, REAL) for n in (0, 2, 3, 4)]
     assert gone == [((b"a.jpg", None),), Resolved(placed=False, original=None), Disposed("gone"), Disposed("gone")]
 
 
