@@ -12,8 +12,9 @@ import stat
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Literal
 
-from animed.errors import AnimedError, PlaceError
-from animed.records import FileStat, printable
+from animed.errors import AnimedError, PhotoError, PlaceError
+from animed.records import VANISHED, FileStat, Reason, printable
+from animed.system import DENIED, GONE, REAL, STARVED, Entry, System, at, shut
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,51 +55,51 @@ def kind_of(mode: int) -> Kind | None:
     return None if stat.S_ISREG(mode) else _KINDS.get(stat.S_IFMT(mode), "device")
 
 
-def open_beneath(root: str, path: bytes) -> int:
+def open_beneath(root: str, path: bytes, system: System = REAL) -> int:
     """Return a new read-only descriptor of the regular file `path` below `root`; the caller closes it.
 
     Raises FileNotFoundError (gone), NotRegularError (a link, folder, FIFO, socket or device, or a link on the way),
     PlaceError (the root itself cannot be opened), ValueError (not a path below a root), other OSError as they come.
     """
-    with _parent(root, path) as (folder, name):
+    with _parent(system, root, path) as entry:
         # A look before the open: opening a device can have effects of its own.
-        _demand_regular(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode, path)
+        _demand_regular(system.lstat(entry).st_mode, path)
         try:
-            descriptor = os.open(name, _PHOTO, dir_fd=folder)
+            descriptor = system.open(entry, _PHOTO)
         except OSError as error:
             if error.errno == errno.ELOOP:
                 raise NotRegularError("symlink", printable(path)) from error
             raise
     try:
-        _demand_regular(os.fstat(descriptor).st_mode, path)
+        _demand_regular(system.fstat(descriptor).st_mode, path)
     except BaseException:
-        os.close(descriptor)
+        shut(system, descriptor)
         raise
     return descriptor
 
 
-def lstat_beneath(root: str, path: bytes) -> FileStat:
+def lstat_beneath(root: str, path: bytes, system: System = REAL) -> FileStat:
     """Return the stat of `path` below `root`, of whatever kind it is, without following a link anywhere.
 
     Raises FileNotFoundError (gone), NotRegularError (a link on the way), PlaceError (the root cannot be opened),
     ValueError (not a path below a root), other OSError as they come.
     """
-    with _parent(root, path) as (folder, name):
-        return FileStat.of(os.stat(name, dir_fd=folder, follow_symlinks=False))
+    with _parent(system, root, path) as entry:
+        return FileStat.of(system.lstat(entry))
 
 
-def open_root(root: str) -> int:
+def open_root(root: str, system: System = REAL) -> int:
     """Return a new descriptor of the root folder; a link that the configuration itself names is followed.
 
     Raises PlaceError when it is not there, not a folder, or not reachable.
     """
     try:
-        return os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        return system.open(at(root), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         raise PlaceError("inbox", error.errno or errno.EIO, root, _root_fault(error)) from error
 
 
-def open_folder(root: int, path: bytes, *, listing: bool = True) -> int:
+def open_folder(root: int, path: bytes, *, listing: bool = True, system: System = REAL) -> int:
     """Return a new descriptor of the folder `path` below the descriptor `root` (b"" = the root itself).
 
     With `listing` it can be listed, else only passed through. Raises FileNotFoundError when a component is gone or
@@ -106,73 +107,110 @@ def open_folder(root: int, path: bytes, *, listing: bool = True) -> int:
     """
     parts = _parts(path) if path else []
     last = (_FOLDER & ~os.O_PATH) if listing else _FOLDER
-    current = os.open(".", _FOLDER if parts else last, dir_fd=root)
+    current = system.open(Entry(root, b"."), _FOLDER if parts else last)
     for index, name in enumerate(parts, 1):
         try:
-            descriptor = _enter(current, name, flags=last if index == len(parts) else _FOLDER)
+            descriptor = _enter(system, Entry(current, name), flags=last if index == len(parts) else _FOLDER)
         finally:
-            os.close(current)
+            shut(system, current)
         current = descriptor
     return current
 
 
-def leads_to(root: str, path: bytes, folders: AbstractSet[Identity]) -> bool:
+def leads_to(root: str, path: bytes, folders: AbstractSet[Identity], system: System = REAL) -> bool:
     """Say whether the folder `path` below `root` (b"" = the root), or one on the way to it, is one of `folders`.
 
     A mount can bring a folder into another one where no name shows it. Raises as `lstat_beneath` does.
     """
-    current = _pass_root(root)
+    current = _pass_root(system, root)
     try:
         for name in _parts(path) if path else ():
-            descriptor = _enter(current, name, flags=_FOLDER)
-            os.close(current)
+            descriptor = _enter(system, Entry(current, name), flags=_FOLDER)
+            shut(system, current)
             current = descriptor
-            if identity(current) in folders:
+            if identity(current, system) in folders:
                 return True
     finally:
-        os.close(current)
+        shut(system, current)
     return False
 
 
-def demand_root(root: str, known: Identity | None) -> None:
+def demand_root(root: str, known: Identity | None, system: System = REAL) -> None:
     """Demand that the root is the known folder (None: any), before what it does not hold is taken for gone.
 
     The bare folder that a share is mounted on holds nothing. Raises PlaceError.
     """
     try:
-        found = os.stat(root)
+        found = system.stat(at(root))
     except OSError as error:
         raise PlaceError("inbox", error.errno or errno.EIO, root, _root_fault(error)) from error
     if known not in {None, (found.st_dev, found.st_ino)}:
         raise PlaceError("inbox", errno.ESTALE, root, "another folder stands in the inbox's place: was it unmounted?")
 
 
-def identity(descriptor: int) -> Identity:
+def identity(descriptor: int, system: System = REAL) -> Identity:
     """Return what names an open folder, however it was reached."""
-    found = os.fstat(descriptor)
+    found = system.fstat(descriptor)
     return found.st_dev, found.st_ino
 
 
+def reading_fault(
+    error: OSError, *, root: str, path: bytes, mode: int | None = None, system: System = REAL
+) -> PhotoError | PlaceError:
+    """Return whose fault an error is that the look at a photo, or its reading, met.
+
+    The photo's: `vanished`, or `unreadable` where access is denied, or where its inbox can still be listed: one bad
+    sector, or one stale handle, must not suspend the inbox again and again. Else the inbox's; and so it is when the
+    machine has run out of descriptors or memory, for which no photo is to pay. `mode` is the photo's, where known.
+    """
+    code = error.errno or errno.EIO
+    text = f"{printable(path)}: {os.strerror(code)}"
+    if code in GONE:
+        return PhotoError(VANISHED, "the file is gone")
+    if code in DENIED:
+        rights = "" if mode is None else f": mode {mode & 0o7777:04o}, read as uid {os.geteuid()}, gid {os.getegid()}"
+        return PhotoError(Reason.UNREADABLE, os.strerror(code) + rights)
+    if code in STARVED:
+        return PlaceError("inbox", code, root, text)
+    try:
+        _list_one(system, root)
+    except PlaceError as fault:
+        return PlaceError("inbox", fault.code, root, text)
+    except OSError as fault:
+        return PlaceError("inbox", fault.errno or code, root, text)
+    return PhotoError(Reason.UNREADABLE, os.strerror(code))
+
+
+def _list_one(system: System, root: str) -> None:
+    """Prove that the root can be listed."""
+    folder = open_root(root, system)
+    try:
+        with system.scandir(folder) as entries:
+            next(iter(entries), None)
+    finally:
+        shut(system, folder)
+
+
 @contextmanager
-def _parent(root: str, path: bytes) -> Iterator[tuple[int, bytes]]:
-    """Give the descriptor of the folder that holds `path`, and the last component's name."""
+def _parent(system: System, root: str, path: bytes) -> Iterator[Entry]:
+    """Give the last component of `path` in the open folder that holds it."""
     folder, _, name = path.rpartition(b"/")
     _parts(path)
-    top = _pass_root(root)
+    top = _pass_root(system, root)
     try:
-        current = open_folder(top, folder, listing=False)
+        current = open_folder(top, folder, listing=False, system=system)
     finally:
-        os.close(top)
+        shut(system, top)
     try:
-        yield current, name
+        yield Entry(current, name)
     finally:
-        os.close(current)
+        shut(system, current)
 
 
-def _pass_root(root: str) -> int:
+def _pass_root(system: System, root: str) -> int:
     """Open the root only to pass through it: it need not be listable."""
     try:
-        return os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        return system.open(at(root), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         raise PlaceError("inbox", error.errno or errno.EIO, root, _root_fault(error)) from error
 
@@ -181,16 +219,16 @@ def _root_fault(error: OSError) -> str:
     return f"the inbox cannot be opened: {error.strerror}"
 
 
-def _enter(folder: int, name: bytes, *, flags: int) -> int:
+def _enter(system: System, entry: Entry, *, flags: int) -> int:
     try:
-        return os.open(name, flags, dir_fd=folder)
+        return system.open(entry, flags)
     except OSError as error:
         if error.errno not in {errno.ENOTDIR, errno.ELOOP}:
             raise
-        mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+        mode = system.lstat(entry).st_mode
         if stat.S_ISLNK(mode):
-            raise NotRegularError("symlink", printable(name)) from error
-        raise FileNotFoundError(errno.ENOENT, "a folder on the way is gone", name) from error
+            raise NotRegularError("symlink", printable(entry.name)) from error
+        raise FileNotFoundError(errno.ENOENT, "a folder on the way is gone", entry.name) from error
 
 
 def _parts(path: bytes) -> list[bytes]:

@@ -333,7 +333,7 @@ class Bench:
     def crash(self) -> None:
         """End as kill -9 would: descriptors are gone, the ledger is what was committed."""
         for active in self.desk.actives.values():
-            active.drop_stage()
+            active.drop_stage(self.desk.system)
         self.close()
 
     def restart(self, *, start: bool = True) -> None:

@@ -7,8 +7,8 @@ import hashlib
 import os
 from typing import TYPE_CHECKING, Any, Literal
 
-from animed.delivery.system import Entry, System
 from animed.records import Stage, Staged
+from animed.system import Entry, System
 
 if TYPE_CHECKING:
     from collections.abc import Callable

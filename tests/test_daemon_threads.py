@@ -21,6 +21,8 @@ from animed.errors import PhotoError, PlaceError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from animed.system import System
+
 
 def is_readable(fd: int) -> bool:
     return bool(select.select([fd], [], [], 0)[0])
@@ -32,7 +34,7 @@ class Call:
     def __init__(self, act: Callable[[Callable[[], None]], object]) -> None:
         self.act = act
 
-    def run(self, beat: Callable[[], None]) -> object:
+    def run(self, beat: Callable[[], None], system: System) -> object:
         """Do it."""
         return self.act(beat)
 
@@ -43,7 +45,7 @@ class Count:
     def __init__(self, *results: object) -> None:
         self.results = results
 
-    def slices(self) -> Iterator[object]:
+    def slices(self, system: System) -> Iterator[object]:
         """Yield the results; raise those that are errors."""
         for result in self.results:
             if isinstance(result, BaseException):

@@ -6,7 +6,6 @@ import errno
 import os
 import socket
 from collections import Counter
-from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -16,55 +15,36 @@ from hypothesis import strategies as st
 
 from animed.errors import PlaceError
 from animed.intake.rules import Rules
-from animed.intake.scan import Found, Ignored, ListedEntry, Scanner, Unreadable, root_identity
+from animed.intake.scan import Found, Ignored, Scanner, Unreadable, root_identity
+from animed.system import Entry, Listed, System
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
 RULES = Rules(extensions=["jpg"])
 
 
-class CountedEntry:
-    """A directory entry that counts how often it is looked at."""
-
-    def __init__(self, entry: ListedEntry, calls: Counter[str]) -> None:
-        self._entry = entry
-        self._calls = calls
-        self.name = entry.name
-
-    def is_dir(self, *, follow_symlinks: bool = True) -> bool:
-        """Answer from the listing."""
-        assert not follow_symlinks
-        return self._entry.is_dir(follow_symlinks=False)
-
-    def is_symlink(self) -> bool:
-        """Answer from the listing."""
-        return self._entry.is_symlink()
-
-    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
-        """Count, and look."""
-        assert not follow_symlinks
-        self._calls["stat"] += 1
-        return self._entry.stat(follow_symlinks=False)
-
-
-class Share:
-    """A listing that counts its calls, and fails for the folders (by inode) that are told."""
+class Share(System):
+    """A share that counts its calls, and fails to list the folders (by inode) that are told."""
 
     def __init__(self, faults: dict[int, int] | None = None) -> None:
         self.calls: Counter[str] = Counter()
         self.faults = faults if faults is not None else {}
 
-    @contextmanager
-    def scandir(self, folder: int) -> Iterator[Iterable[ListedEntry]]:
-        """List as `os.scandir` does."""
+    def scandir(self, folder: int) -> AbstractContextManager[Iterable[Listed]]:
+        """Count, and list or fail."""
         self.calls["scandir"] += 1
         code = self.faults.get(os.fstat(folder).st_ino, 0)
         if code:
             raise OSError(code, os.strerror(code))
-        with os.scandir(folder) as entries:
-            yield (CountedEntry(entry, self.calls) for entry in entries)
+        return super().scandir(folder)
+
+    def lstat(self, entry: Entry) -> os.stat_result:
+        """Count, and look."""
+        self.calls["stat"] += 1
+        return super().lstat(entry)
 
 
 def tree(root: Path, *names: str) -> None:
@@ -91,7 +71,7 @@ def test_a_pass_costs_one_listing_per_folder_and_one_stat_per_photo(tmp_path: Pa
     """What is not a candidate is never looked at."""
     tree(tmp_path, *(f"d{n % 10}/{n}.jpg" for n in range(200)), *(f"d{n % 10}/{n}.txt" for n in range(200)))
     share = Share()
-    assert sum(isinstance(entry, Found) for entry in Scanner(str(tmp_path), RULES, scandir=share.scandir).scan()) == 200
+    assert sum(isinstance(entry, Found) for entry in Scanner(str(tmp_path), RULES).scan(system=share)) == 200
     assert share.calls == {"scandir": 11, "stat": 200}
 
 
@@ -123,7 +103,7 @@ def test_a_folder_that_may_not_be_read_is_told_once(tmp_path: Path) -> None:
     """A locked folder is Unreadable, and the others go on."""
     tree(tmp_path, "locked/a.jpg", "open/b.jpg")
     share = Share({(tmp_path / "locked").stat().st_ino: errno.EACCES})
-    found = list(Scanner(str(tmp_path), RULES, scandir=share.scandir).scan())
+    found = list(Scanner(str(tmp_path), RULES).scan(system=share))
     assert [entry for entry in found if not isinstance(entry, Found)] == [Unreadable(b"locked", errno.EACCES)]
     assert [entry.path for entry in found if isinstance(entry, Found)] == [b"open/b.jpg"]
 
@@ -152,7 +132,7 @@ def test_one_bad_folder_is_no_bad_share(tmp_path: Path) -> None:
     """An input error in one folder, with the root still answering, stops nothing else."""
     tree(tmp_path, "bad/a.jpg", "good/b.jpg")
     share = Share({(tmp_path / "bad").stat().st_ino: errno.EIO})
-    found = list(Scanner(str(tmp_path), RULES, scandir=share.scandir).scan())
+    found = list(Scanner(str(tmp_path), RULES).scan(system=share))
     assert sorted(entry.path for entry in found) == [b"bad", b"good/b.jpg"]
 
 
@@ -161,20 +141,20 @@ def test_a_share_that_is_down_is_a_state(tmp_path: Path, code: int) -> None:
     """When the root does not answer the scan says so, and works again as soon as the share is back."""
     tree(tmp_path, "a.jpg", "x/b.jpg")
     share = Share({tmp_path.stat().st_ino: code})
-    scanner = Scanner(str(tmp_path), RULES, scandir=share.scandir)
+    scanner = Scanner(str(tmp_path), RULES)
     for _ in range(3):
         with pytest.raises(PlaceError) as caught:
-            list(scanner.scan())
+            list(scanner.scan(system=share))
         assert (caught.value.role, caught.value.code, caught.value.path) == ("inbox", code, str(tmp_path))
     share.faults.clear()
-    assert sorted(entry.path for entry in scanner.scan()) == [b"a.jpg", b"x/b.jpg"]
+    assert sorted(entry.path for entry in scanner.scan(system=share)) == [b"a.jpg", b"x/b.jpg"]
 
 
 def test_a_share_that_goes_down_meanwhile_is_noticed(tmp_path: Path) -> None:
     """A fault below the root is put down to the root when the root fails too."""
     tree(tmp_path, "a.jpg", "x/b.jpg")
     share = Share()
-    entries = Scanner(str(tmp_path), RULES, scandir=share.scandir).scan()
+    entries = Scanner(str(tmp_path), RULES).scan(system=share)
     assert isinstance(next(entries), Found)
     share.faults.update({(tmp_path / "x").stat().st_ino: errno.EIO, tmp_path.stat().st_ino: errno.EHOSTDOWN})
     with pytest.raises(PlaceError) as caught:

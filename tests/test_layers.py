@@ -21,14 +21,15 @@ PACKAGE = TOP / "animed"
 # ---- The table -----------------------------------------------------------------------------------------------------
 
 BOTTOM: Final = frozenset({"errors", "records"})
-ROOT: Final = BOTTOM | {"config", "logs", "catalog", "opening"}
+ROOT: Final = BOTTOM | {"config", "logs", "catalog", "opening", "system"}
 PARENT_ROOMS: Final = frozenset({"intake", "schedule", "engine", "delivery", "service"})
 
 # A room may import itself and what stands here.
 MAY_IMPORT: Final[dict[str, frozenset[str]]] = {
     "errors": frozenset(),
     "records": frozenset({"errors"}),
-    **dict.fromkeys(("config", "logs", "catalog", "opening"), BOTTOM),
+    **dict.fromkeys(("config", "logs", "catalog", "system"), BOTTOM),
+    "opening": BOTTOM | {"system"},
     **dict.fromkeys(("intake", "schedule", "engine", "delivery", "service", "imaging", "style"), ROOT),
     "daemon": ROOT | PARENT_ROOMS,
     "commands": ROOT | {"daemon", "service", "samples", "schedule"},

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import torch
+from fault_system import FaultySystem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
@@ -21,11 +22,11 @@ from PIL import Image
 from animed.engine import pipeline
 from animed.engine.pipeline import Drawn, Loaded, Pipeline
 from animed.errors import PhotoError, PlaceError, StyleError
-from animed.opening import NotRegularError
 from animed.records import FileStat, Picture, Recipe, Skip, Stage, Staged, Task, WeightsFile
 from animed.style import weights
 from animed.style.network import Generator
 from animed.style.runtime import Precision
+from animed.system import System
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -53,7 +54,7 @@ class Shelf:
     fault: Exception | None = None
     kept: list[tuple[bytes, Stage, int]] = field(default_factory=list)
 
-    def __call__(self, data: bytes, stage: Stage, mtime_ns: int, /) -> tuple[Staged, int | None]:
+    def __call__(self, data: bytes, stage: Stage, mtime_ns: int, /, *, system: System) -> tuple[Staged, int | None]:
         """Keep the picture, or be full."""
         if self.fault:
             raise self.fault
@@ -75,12 +76,22 @@ class Failing(Generator):
         return torch.full_like(x, self.fault)
 
 
-def opened(root: str, path: bytes) -> int:
-    return os.open(os.path.join(os.fsencode(root), path), os.O_RDONLY)
+class Short(FaultySystem):
+    """Gives at most 100 bytes at a time, and the file ends after so many."""
+
+    def __init__(self, end: int = 1 << 30) -> None:
+        super().__init__()
+        self.left = end
+
+    def read(self, descriptor: int, size: int) -> bytes:
+        """Read a little."""
+        chunk = super().read(descriptor, min(size, 100, self.left))
+        self.left -= len(chunk)
+        return chunk
 
 
 def built(network: Generator | None = None, **seams: Any) -> Pipeline:
-    seams = {"opener": opened, "stage_writer": Shelf(), **seams}
+    seams = {"stage_writer": Shelf(), **seams}
     return Pipeline({"cel": network or untrained()}, precision=PRECISION, **seams)
 
 
@@ -236,70 +247,75 @@ def test_a_photo_that_changes_while_it_is_read_is_not_drawn(inbox: Path) -> None
     """A writer that comes back between the two looks is noticed."""
     given = task(inbox)
 
-    def meddling(descriptor: int, count: int) -> bytes:
-        os.utime(inbox / "a.jpg", ns=(1, given.stat.mtime_ns + 1))
-        return os.read(descriptor, count)
+    class Meddling(System):
+        """A writer comes back."""
 
-    assert photo_fault(lambda: built(reader=meddling).load(given)) == ("changed", "the file changed while it was read")
+        def read(self, descriptor: int, size: int) -> bytes:
+            """Read, and let the file change."""
+            os.utime(inbox / "a.jpg", ns=(1, given.stat.mtime_ns + 1))
+            return super().read(descriptor, size)
+
+    fault = photo_fault(lambda: built(system=Meddling()).load(given))
+    assert fault == ("changed", "the file changed while it was read")
 
 
 def test_short_reads_are_put_together(inbox: Path) -> None:
     """A share may give fewer bytes at a time than were asked for; a file that ends early has changed."""
     given = task(inbox)
-    ready = loaded(built(reader=lambda descriptor, count: os.read(descriptor, min(count, 100))), given)
+    ready = loaded(built(system=Short()), given)
     assert np.array_equal(ready.pixels, loaded(built(), given).pixels)
-    ending = iter((photo()[:200], b""))
-    assert photo_fault(lambda: built(reader=lambda descriptor, count: next(ending)).load(given))[0] == "changed"
+    assert photo_fault(lambda: built(system=Short(300)).load(given))[0] == "changed"
 
 
 @pytest.mark.parametrize(
-    ("fault", "reason"),
+    ("code", "reason"),
     [
-        (FileNotFoundError(errno.ENOENT, "gone"), "vanished"),
-        (NotADirectoryError(errno.ENOTDIR, "gone"), "vanished"),
-        (NotRegularError("symlink", "a.jpg"), "changed"),
-        (PermissionError(errno.EACCES, "no"), "unreadable"),
-        (PermissionError(errno.EPERM, "no"), "unreadable"),
-        (OSError(errno.EMFILE, "too many"), "unreadable"),
-        (OSError(errno.ENOMEM, "no memory"), "out_of_memory"),
+        (errno.ENOENT, "vanished"),
+        (errno.ENOTDIR, "vanished"),
+        (errno.ELOOP, "changed"),
+        (errno.EACCES, "unreadable"),
+        (errno.EPERM, "unreadable"),
+        (errno.EIO, "unreadable"),
+        (errno.EBUSY, "unreadable"),
     ],
 )
-def test_what_keeps_a_photo_from_being_opened(inbox: Path, fault: Exception, reason: str) -> None:
-    """Each system error has its reason."""
-
-    def opener(root: str, path: bytes) -> int:
-        raise fault
-
-    assert photo_fault(lambda: built(opener=opener).load(task(inbox)))[0] == reason
+def test_what_keeps_a_photo_from_being_opened(inbox: Path, code: int, reason: str) -> None:
+    """Each system error has its reason, while the inbox can be listed."""
+    given, system = task(inbox), FaultySystem()
+    system.arm("open", code, under=bytes(inbox / "a.jpg"))
+    assert photo_fault(lambda: built(system=system).load(given))[0] == reason
 
 
 @pytest.mark.parametrize(
     "code", [errno.EIO, errno.ESTALE, errno.ENOTCONN, errno.EHOSTDOWN, errno.ETIMEDOUT, errno.ENODEV]
 )
 def test_a_share_that_goes_away_is_no_fault_of_the_photo(inbox: Path, code: int) -> None:
-    """The inbox is at fault, with the system's number, so the photo is not charged."""
-
-    def opener(root: str, path: bytes) -> int:
-        raise OSError(code, "the share")
-
+    """The inbox, which cannot be listed either, is at fault, with the system's number: the photo is not charged."""
+    given, system = task(inbox), FaultySystem()
+    system.arm("read", code)
+    system.arm("scandir", code)
     with pytest.raises(PlaceError) as caught:
-        built(opener=opener).load(task(inbox))
+        built(system=system).load(given)
     assert (caught.value.role, caught.value.code, caught.value.path) == ("inbox", code, str(inbox))
     assert "a.jpg" in caught.value.detail
 
 
+@pytest.mark.parametrize("call", ["open", "fstat", "lstat", "read"])
+@pytest.mark.parametrize("code", [errno.EMFILE, errno.ENFILE, errno.ENOMEM])
+def test_a_machine_that_has_run_out_is_no_fault_of_the_photo(inbox: Path, call: str, code: int) -> None:
+    """Too many open files, and no memory for the kernel, suspend the inbox for a moment and charge nobody."""
+    given, system = task(inbox), FaultySystem()
+    system.arm(call, code, skip=2 if call == "open" else 0)
+    with pytest.raises(PlaceError) as caught:
+        built(system=system).load(given)
+    assert (caught.value.role, caught.value.code) == ("inbox", code)
+
+
 def test_a_read_that_fails_is_told_from_one_that_ends(inbox: Path) -> None:
     """An error of the disk in the middle of a file is not taken for a truncated photo."""
-    first = iter((photo()[:300],))
-
-    def reader(descriptor: int, count: int) -> bytes:
-        for chunk in first:
-            return chunk
-        raise OSError(errno.EIO, "the disk")
-
-    with pytest.raises(PlaceError) as caught:
-        built(reader=reader).load(task(inbox))
-    assert (caught.value.role, caught.value.code) == ("inbox", errno.EIO)
+    given, system = task(inbox), Short()
+    system.arm("read", errno.EIO, skip=3)
+    assert photo_fault(lambda: built(system=system).load(given)) == ("unreadable", os.strerror(errno.EIO))
 
 
 def test_descriptors_are_closed_whatever_happens(inbox: Path) -> None:

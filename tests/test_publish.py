@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from animed.delivery.system import System
     from animed.records import Staged
+    from animed.system import System
 
 PICTURE = b"picture" * 300
 TARGET = b"sub/a.cel.jpg"

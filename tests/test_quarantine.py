@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from animed.delivery.system import System
+    from animed.system import System
 
 PHOTO = b"broken" * 300
 PATH = b"trip/a.jpg"

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from animed.system import shut
 
 if TYPE_CHECKING:
     from animed.errors import AnimedError
     from animed.records import Batch, Job, Picture, Staged
     from animed.schedule.identity import CheckContent
+    from animed.system import System
 
 
 class Phase(StrEnum):
@@ -46,10 +48,10 @@ class Active:
     refusal: AnimedError | None = None  # why the picture could not be given its name
     names: int = 0  # candidates for the output's name that were taken
 
-    def drop_stage(self) -> None:
+    def drop_stage(self, system: System) -> None:
         """Close the unnamed staged file, which makes it vanish."""
         if self.fd is not None:
-            os.close(self.fd)
+            shut(system, self.fd)
             self.fd = None
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
+from animed.system import REAL, System
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -32,6 +34,7 @@ class Desk:
     actives: dict[PhotoKey, Active] = field(default_factory=dict)
     batches: dict[int, BatchTally] = field(default_factory=dict)
     left: deque[PhotoKey] = field(default_factory=deque)  # photos that have ended since the last turn of the loop
+    system: System = REAL
     draining: bool = False  # the service is stopping: nothing new is begun
     leaving: set[str] = field(default_factory=set)  # inboxes that end: nothing new of theirs is begun
     relook: set[PhotoKey] = field(default_factory=set)  # changed while on their way: to be looked at again afterwards
@@ -52,7 +55,7 @@ class Desk:
     def leave(self, active: Active, how: str, now: float) -> None:
         """Let a photo go: count it in its batch, and look at it again if it changed meanwhile."""
         key = active.job.key
-        active.drop_stage()
+        active.drop_stage(self.system)
         self.actives.pop(key, None)
         self.left.append(key)
         tally = self.batches.get(active.batch)

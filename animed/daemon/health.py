@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import errno
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from animed.schedule.retry import PlaceBackoff
 
 if TYPE_CHECKING:
     from animed.errors import PlaceRole
 
+DOUBT_S: Final = 60.0  # seconds until an inbox is scanned again of which a part could not be looked at
 State = Literal["ready", "degraded", "unavailable"]
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
@@ -95,13 +96,14 @@ class ScanClock:
         self.interval = interval  # seconds; 0 = only when wanted
         self.wanted = False
         self.resting = False  # no scan by the clock: only what is wanted
+        self.doubtful = False  # something could not be looked at for a reason that may pass
         self.running = False
         self._ended: float | None = None
         self._rest = 0.0  # seconds after the end
 
     def begin(self) -> None:
         """Note that a scan begins."""
-        self.running, self.wanted = True, False
+        self.running, self.wanted, self.doubtful = True, False, False
 
     def end(self, cpu_s: float, now: float, *, wall_s: float = 0.0) -> None:
         """Note that a scan has ended, and what it cost."""
@@ -109,9 +111,10 @@ class ScanClock:
 
     def next_due(self) -> float | None:
         """Return when the next scan may begin; None while one runs, or when none is wanted."""
-        by_clock = self.interval and not self.resting and self._ended is not None
+        interval = min(self.interval or DOUBT_S, DOUBT_S) if self.doubtful else self.interval
+        by_clock = interval and not self.resting and self._ended is not None
         if self.running or not (self.wanted or by_clock):
             return None
         if self._ended is None:
             return 0.0
-        return self._ended + max(self._rest, 0.0 if self.wanted else self.interval)
+        return self._ended + max(self._rest, 0.0 if self.wanted else interval)

@@ -13,7 +13,7 @@ from animed.daemon.health import ScanClock
 from animed.daemon.iothread import SILENCE_S, SLOW_S
 from animed.daemon.looking import OpenRoot, RootFound, Scan, ScanEnded, StartWatch, StatPaths, StopWatch
 from animed.daemon.putting import OpenOutput, OutputFound
-from animed.daemon.settling import Settling, sort_out
+from animed.daemon.settling import Settling, is_doubtful, sort_out
 from animed.daemon.standing import Standing
 from animed.daemon.watching import Watching
 from animed.intake.scan import Scanner
@@ -185,6 +185,7 @@ class Inbox:
                 self._scan_answered(request, answer.result, sink, now)
             case StatPaths() as request:
                 self.standing.faulted(answer.result, now)
+                self.scans.doubtful |= is_doubtful(answer.result)
                 self.settling.answered(request, answer.result, sink, now)
             case other:
                 return isinstance(other, StopWatch)
@@ -248,6 +249,7 @@ class Inbox:
 
     def _scan_answered(self, request: Scan, result: object, sink: Sink, now: float) -> None:
         if isinstance(result, tuple):
+            self.scans.doubtful |= is_doubtful(result)
             sink.found(self, sort_out(self.name, result, sink), now)
         elif request.below:
             self.standing.faulted(result, now)

@@ -6,6 +6,7 @@ between them, so that a scan of a hundred thousand files does not hold up the pl
 
 from __future__ import annotations
 
+import errno
 import queue
 import threading
 import time
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from animed.errors import AnimedError, PlaceError
+from animed.system import REAL, System
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,7 +26,7 @@ SILENCE_S: Final = 30.0  # a file system that has not answered one call for so l
 class Request(Protocol):
     """Something to do on a file system that may block."""
 
-    def run(self, beat: Callable[[], None]) -> object:
+    def run(self, beat: Callable[[], None], system: System) -> object:
         """Do it and return the answer; `beat` is called between system calls of a long one."""
 
 
@@ -32,7 +34,7 @@ class Request(Protocol):
 class Slices(Protocol):
     """A request that answers bit by bit."""
 
-    def slices(self) -> Iterator[object]:
+    def slices(self, system: System) -> Iterator[object]:
         """Yield the answers."""
 
 
@@ -59,9 +61,15 @@ class IoThread:
     """Runs requests one after another and posts the answers."""
 
     def __init__(
-        self, inbox: str, post: Callable[[Answer | Ended], None], *, clock: Callable[[], float] = time.monotonic
+        self,
+        inbox: str,
+        post: Callable[[Answer | Ended], None],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        system: System = REAL,
     ) -> None:
         self.inbox = inbox
+        self._system = system
         self._post = post
         self._clock = clock
         self._requests: queue.SimpleQueue[Request | Slices | None] = queue.SimpleQueue()
@@ -104,7 +112,7 @@ class IoThread:
         try:
             while (request := self._next()) is not None:
                 if isinstance(request, Slices):
-                    self._scans.append((request, request.slices()))
+                    self._scans.append((request, request.slices(self._system)))
                 else:
                     self._run(request)
             asked = True
@@ -137,7 +145,7 @@ class IoThread:
     def _run(self, request: Request) -> None:
         self._beat()
         try:
-            result = request.run(self._beat)
+            result = request.run(self._beat, self._system)
         except (AnimedError, OSError) as error:
             result = _expected(error)
         self._beat_at = None
@@ -148,4 +156,4 @@ def _expected(error: AnimedError | OSError) -> AnimedError:
     """Return an error as an answer; a bare system error that nobody placed is a fault of the inbox."""
     if isinstance(error, AnimedError):
         return error
-    return PlaceError("inbox", error.errno or 0, str(error.filename or ""), error.strerror or str(error))
+    return PlaceError("inbox", error.errno or errno.EIO, str(error.filename or ""), error.strerror or str(error))

@@ -17,13 +17,21 @@ from animed.delivery import staging
 from animed.errors import PhotoError, PlaceError
 from animed.intake.filesystem import fs_type, wants_polling
 from animed.intake.scan import Entry, root_identity
-from animed.opening import Identity, NotRegularError, demand_root, leads_to, lstat_beneath, open_beneath
-from animed.records import VANISHED, FileStat, Reason
+from animed.opening import (
+    Identity,
+    NotRegularError,
+    demand_root,
+    leads_to,
+    lstat_beneath,
+    open_beneath,
+    reading_fault,
+)
+from animed.records import FileStat, Reason
+from animed.system import GONE, System, at, shut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from collections.abc import Set as AbstractSet
-    from io import FileIO
 
     from animed.intake.scan import Scanner
     from animed.intake.watch import Watch
@@ -31,8 +39,6 @@ if TYPE_CHECKING:
 
 _CHUNK: Final = 1 << 20  # bytes read at a time, with a sign of life after each
 _SLICE: Final = 500  # entries of a scan that are handed over at a time
-_GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR})
-_DENIED: Final = frozenset({errno.EACCES, errno.EPERM})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +57,9 @@ class OpenRoot:
     root: str
     require_marker: bool
 
-    def run(self, beat: Callable[[], None]) -> RootFound:
+    def run(self, beat: Callable[[], None], system: System) -> RootFound:
         """Look."""
-        identity = root_identity(self.root, require_marker=self.require_marker)
+        identity = root_identity(self.root, require_marker=self.require_marker, system=system)
         beat()
         kind = fs_type(self.root)
         return RootFound(identity, kind, wants_polling(kind))
@@ -65,8 +71,9 @@ class StartWatch:
 
     watch: Watch
 
-    def run(self, beat: Callable[[], None]) -> None:
-        """Start it."""
+    def run(self, beat: Callable[[], None], system: System) -> None:
+        """Start it. The watch lives by the kernel's events: its calls are no photo's."""
+        del system
         beat()
         self.watch.start()
 
@@ -77,8 +84,9 @@ class StopWatch:
 
     watch: Watch
 
-    def run(self, beat: Callable[[], None]) -> None:
+    def run(self, beat: Callable[[], None], system: System) -> None:
         """Stop it."""
+        del system
         beat()
         self.watch.stop()
 
@@ -100,10 +108,10 @@ class Scan:
     below: bytes = b""
     clock: Callable[[], float] = time.monotonic
 
-    def slices(self) -> Iterator[tuple[Entry, ...] | ScanEnded]:
+    def slices(self, system: System) -> Iterator[tuple[Entry, ...] | ScanEnded]:
         """Yield a few hundred entries at a time."""
         cpu_s, wall_s = time.thread_time(), 0.0
-        entries = self.scanner.scan(self.below)
+        entries = self.scanner.scan(self.below, system)
         while True:
             began = self.clock()
             part = tuple(itertools.islice(entries, _SLICE))
@@ -111,7 +119,7 @@ class Scan:
             if not part:
                 break
             yield part
-        yield ScanEnded(time.thread_time() - cpu_s, root_identity(self.scanner.root), wall_s)
+        yield ScanEnded(time.thread_time() - cpu_s, root_identity(self.scanner.root, system=system), wall_s)
 
 
 Look = FileStat | str | None  # a stat, the rule that leaves a path out, or None for what is gone
@@ -126,28 +134,28 @@ class StatPaths:
     outputs: AbstractSet[Identity]  # folders that pictures are written to, by whatever path they are reached
     known: Identity | None = None  # the root that the paths are below
 
-    def run(self, beat: Callable[[], None]) -> tuple[tuple[bytes, Look], ...]:
+    def run(self, beat: Callable[[], None], system: System) -> tuple[tuple[bytes, Look], ...]:
         """Look at each. One that cannot be looked at is told apart from an inbox that cannot."""
         folders: dict[bytes, bool] = {}
         seen = []
         for path in self.paths:
             beat()
-            seen.append((path, self._look(path, folders)))
+            seen.append((path, self._look(path, folders, system)))
         return tuple(seen)
 
-    def _look(self, path: bytes, folders: dict[bytes, bool]) -> Look:
+    def _look(self, path: bytes, folders: dict[bytes, bool], system: System) -> Look:
         folder = os.path.dirname(path)
         try:
             if folder not in folders:
-                folders[folder] = leads_to(self.root, folder, self.outputs)
-            return "output" if folders[folder] else lstat_beneath(self.root, path)
+                folders[folder] = leads_to(self.root, folder, self.outputs, system)
+            return "output" if folders[folder] else lstat_beneath(self.root, path, system)
         except NotRegularError as error:
             return error.kind
         except OSError as error:
-            if error.errno in _GONE:
-                demand_root(self.root, self.known)
+            if error.errno in GONE:
+                demand_root(self.root, self.known, system)
                 return None
-            fault = place_or_photo(self.root, error.errno or errno.EIO)
+            fault = reading_fault(error, root=self.root, path=path, system=system)
             if isinstance(fault, PlaceError):
                 raise fault from error
             return f"unreadable:{errno.errorcode.get(error.errno or 0, error.errno)}"
@@ -172,55 +180,40 @@ class Digest:
     early_name: bytes  # the picture's likely full path; b"" = do not look
     known: Identity | None = None  # the root that the photo is below
 
-    def run(self, beat: Callable[[], None]) -> Digested:
+    def run(self, beat: Callable[[], None], system: System) -> Digested:
         """Read it, and make sure that it is the file that settled, before and after."""
         try:
-            descriptor = open_beneath(self.root, self.job.key.path)
+            descriptor = open_beneath(self.root, self.job.key.path, system)
+            try:
+                sha256 = self._read(descriptor, beat, system)
+            finally:
+                shut(system, descriptor)
         except OSError as error:
-            raise self._translate(error) from error
-        with open(descriptor, "rb", buffering=0) as file:
-            sha256 = self._read(file, beat)
-        taken = bool(self.early_name) and os.path.lexists(self.early_name)
-        return Digested(sha256, staging.free_bytes(self.output).bytes, taken)
+            if error.errno in GONE:
+                demand_root(self.root, self.known, system)
+            key, mode = self.job.key, self.job.stat.mode
+            raise reading_fault(error, root=self.root, path=key.path, mode=mode, system=system) from error
+        taken = bool(self.early_name) and _is_there(self.early_name, system)
+        return Digested(sha256, staging.free_bytes(self.output, system=system).bytes, taken)
 
-    def _read(self, file: FileIO, beat: Callable[[], None]) -> str:
+    def _read(self, descriptor: int, beat: Callable[[], None], system: System) -> str:
         digest = hashlib.sha256()
-        try:
-            self._demand_same(file)
-            while chunk := file.read(_CHUNK):
-                digest.update(chunk)
-                beat()
-            self._demand_same(file)
-        except OSError as error:
-            raise self._translate(error) from error
+        self._demand_same(descriptor, system)
+        while chunk := system.read(descriptor, _CHUNK):
+            digest.update(chunk)
+            beat()
+        self._demand_same(descriptor, system)
         return digest.hexdigest()
 
-    def _demand_same(self, file: FileIO) -> None:
-        if not FileStat.of(os.fstat(file.fileno())).same_file(self.job.stat):
+    def _demand_same(self, descriptor: int, system: System) -> None:
+        if not FileStat.of(system.fstat(descriptor)).same_file(self.job.stat):
             raise PhotoError(Reason.CHANGED, "it was written to while it was read")
 
-    def _translate(self, error: OSError) -> PhotoError | PlaceError:
-        """Tell what one photo is to blame for from what its place is."""
-        code = error.errno or errno.EIO
-        if code in _GONE:
-            demand_root(self.root, self.known)
-            return PhotoError(VANISHED)
-        if code in _DENIED:
-            stat = self.job.stat
-            reader = f"read as uid {os.geteuid()}, gid {os.getegid()}"
-            return PhotoError(Reason.UNREADABLE, f"{os.strerror(code)}: mode {stat.mode & 0o7777:04o}, {reader}")
-        return place_or_photo(self.root, code)
 
-
-def place_or_photo(root: str, code: int) -> PhotoError | PlaceError:
-    """Return whose fault an error is that a photo's reading met: the photo's, where its inbox can still be listed.
-
-    One bad sector, or one stale handle, must not suspend the inbox again and again.
-    """
+def _is_there(name: bytes, system: System) -> bool:
+    """Say whether something holds a name. Only a hint: whoever places the picture finds out for certain."""
     try:
-        with os.scandir(root) as entries:
-            next(entries, None)
-    except OSError as error:
-        code = error.errno or code
-        return PlaceError("inbox", code, root, f"a photo cannot be read: {os.strerror(code)}")
-    return PhotoError(Reason.UNREADABLE, os.strerror(code))
+        system.lstat(at(name))
+    except OSError:
+        return False
+    return True

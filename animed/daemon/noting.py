@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from animed.daemon.putting import Delivery
     from animed.delivery.notes import FoundNote, Note
+    from animed.system import System
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +26,18 @@ class WriteNote:
     names: tuple[bytes, ...]
     delivery: Delivery
 
-    def run(self, beat: Callable[[], None]) -> bytes | None:
+    def run(self, beat: Callable[[], None], system: System) -> bytes | None:
         """Write it."""
         beat()
         to = self.delivery
         return notes.write(
-            self.note, self.names, output=to.output, stage=to.stage, dir_mode=to.dir_mode, group=to.group
+            self.note,
+            self.names,
+            output=to.output,
+            stage=to.stage,
+            dir_mode=to.dir_mode,
+            group=to.group,
+            system=system,
         )
 
 
@@ -42,10 +49,10 @@ class RemoveNote:
     names: tuple[bytes, ...]
     delivery: Delivery
 
-    def run(self, beat: Callable[[], None]) -> bool:
+    def run(self, beat: Callable[[], None], system: System) -> bool:
         """Remove it."""
         beat()
-        return notes.drop(self.owner, self.names, output=self.delivery.output)
+        return notes.drop(self.owner, self.names, output=self.delivery.output, system=system)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +67,7 @@ class FindNotes:
     owners: str  # how the owners begin
     delivery: Delivery
 
-    def slices(self) -> Iterator[tuple[FoundNote, ...] | SearchEnded]:
+    def slices(self, system: System) -> Iterator[tuple[FoundNote, ...] | SearchEnded]:
         """Yield what each folder holds, so that other requests come in between."""
-        yield from notes.find(self.delivery.output, self.owners)
+        yield from notes.find(self.delivery.output, self.owners, system=system)
         yield SearchEnded()

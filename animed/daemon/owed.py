@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from animed.delivery.originals import Disposed, Kept, dispose
 from animed.delivery.quarantine import FailureRecord, Quarantined, quarantine
 from animed.records import FileStat
+from animed.system import REAL, System
 
 if TYPE_CHECKING:
     from animed.errors import PlaceRole
@@ -43,13 +44,13 @@ class Owed:
         record = fields["record"] and FailureRecord(**fields["record"])
         return cls(fields["what"], FileStat(**fields["stat"]), fields["target_dir"], record or None)
 
-    def pay(self, root: str, path: bytes, private: bytes) -> Disposed | Quarantined | Kept:
+    def pay(self, root: str, path: bytes, private: bytes, system: System = REAL) -> Disposed | Quarantined | Kept:
         """Do it; repeatable. Raises PlaceError when the place fails: to be done again later."""
         if self.record is None:
             action: Literal["move", "delete"] = "move" if self.what == "move" else "delete"
             target = self.target_dir if action == "move" else None
-            return dispose(root, path, self.stat, action=action, private=private, target_dir=target)
+            return dispose(root, path, self.stat, action=action, private=private, target_dir=target, system=system)
         return quarantine(
             root, path, self.stat, action="move" if self.what == "failed-move" else "copy",
-            private=private, target_dir=self.target_dir, record=self.record,
+            private=private, target_dir=self.target_dir, record=self.record, system=system,
         )  # fmt: skip

@@ -42,6 +42,7 @@ from animed.opening import Identity
 from animed.schedule.batcher import Batcher
 from animed.schedule.ledger import FILE_NAME, Ledger
 from animed.schedule.retry import Backoff, RetryPolicy
+from animed.system import REAL, System
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -123,27 +124,30 @@ ONCE: Final = Again(_never, lambda _logging: None)
 
 @contextlib.contextmanager
 def assembled(
-    config: Config, log: FilteringBoundLogger, notifier: Notifier, *, again: Again = ONCE, once: bool = False
-) -> Iterator[Parts]:
+    config: Config, log: FilteringBoundLogger, notifier: Notifier,
+    *, again: Again = ONCE, once: bool = False, system: System = REAL,
+) -> Iterator[Parts]:  # fmt: skip
     """Give the parts, and close what they hold at the end. The caller holds the state folder's lock.
 
-    Raises StyleError, ConfigError or LedgerError.
+    Every system call on a photo's way, in the workers too, goes through `system`. Raises StyleError, ConfigError or
+    LedgerError.
     """
     with contextlib.ExitStack() as stack:
-        ledger = stack.enter_context(Ledger.open(os.fspath(config.state_dir / FILE_NAME)))
+        ledger = stack.enter_context(Ledger.open(os.fspath(config.state_dir / FILE_NAME), system=system))
         mailbox: Mailbox[Post] = Mailbox()
         stack.callback(mailbox.close)
-        candidate = partial(candidate_of, instance=ledger.instance, run=secrets.token_hex(3), once=once)
+        candidate = partial(candidate_of, instance=ledger.instance, run=secrets.token_hex(3), once=once, system=system)
         first, prefix, outputs = candidate(config), temp_prefix(ledger.instance), set[Identity]()
 
         def make(setup: Setup) -> Inbox:
             name = setup.config.name
-            thread, hints = IoThread(name, mailbox.post), partial(_post_hint, mailbox.post, name)
+            thread = IoThread(name, mailbox.post, system=system)
+            hints = partial(_post_hint, mailbox.post, name)
             return Inbox(setup, thread=thread, hints=hints, log=log, temp_prefix=prefix, outputs=outputs)
 
         inboxes = {name: make(setup) for name, setup in first.setups.items()}
         reporter = Reporter(log, {name: inbox.root for name, inbox in inboxes.items()})
-        desk = Desk(ledger, Journal(log), reporter, inboxes, first.policies, time.time)
+        desk = Desk(ledger, Journal(log), reporter, inboxes, first.policies, time.time, system=system)
         yield _wire(
             first=first, log=log, pool=Pool(first.plan, first.spec), mailbox=mailbox, desk=desk, notifier=notifier,
             gate=Gate(config, desk, log, once=once),
@@ -195,7 +199,7 @@ def _wire(
     return parts
 
 
-def candidate_of(config: Config, *, instance: str, run: str, once: bool = False) -> Candidate:
+def candidate_of(config: Config, *, instance: str, run: str, once: bool = False, system: System = REAL) -> Candidate:
     """Look up all that follows from a configuration; raises StyleError or ConfigError."""
     styles, the_plan = styles_of(config), plan_of(config)
     weights = tuple(style.weights_file for style in styles.values())
@@ -208,7 +212,7 @@ def candidate_of(config: Config, *, instance: str, run: str, once: bool = False)
         policies={inbox.name: _policy(config, inbox, once=once) for inbox in config.inboxes},
         weights=weights,
         plan=the_plan,
-        spec=spec_of(config, weights, the_plan),
+        spec=spec_of(config, weights, the_plan, system),
     )
 
 
@@ -232,7 +236,7 @@ def wishes_of(config: Config) -> plan.Wishes:
     return plan.Wishes(workers.count, workers.threads, workers.precision, largest, workers.max_memory)
 
 
-def spec_of(config: Config, weights: tuple[WeightsFile, ...], the_plan: Plan) -> WorkerSpec:
+def spec_of(config: Config, weights: tuple[WeightsFile, ...], the_plan: Plan, system: System = REAL) -> WorkerSpec:
     """Return what every worker is started with."""
     workers = config.workers
     arguments = {
@@ -240,6 +244,7 @@ def spec_of(config: Config, weights: tuple[WeightsFile, ...], the_plan: Plan) ->
         "threads": the_plan.threads,
         "precision": workers.precision,
         "device": workers.device,
+        "system": system,
         # A worker has its full size from the start: that of the largest picture that comes, which is a square, and a
         # little more, so that pictures of other shapes, which cut its heap into pieces, still find room in it.
         "sizes": tuple({(inbox.max_edge + HEADROOM, inbox.max_edge + HEADROOM) for inbox in config.inboxes}),
@@ -252,6 +257,7 @@ def spec_of(config: Config, weights: tuple[WeightsFile, ...], the_plan: Plan) ->
         timeout=workers.timeout,
         boot_timeout=workers.boot_timeout,
         max_images=workers.max_images,
+        system=system,
     )
 
 

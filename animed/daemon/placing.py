@@ -172,7 +172,7 @@ class Placing:
             inbox = self._desk.inbox_of(active.job.key)
             inbox.ask(Discard(active.staged, inbox.delivery.stage))
         active.staged = None
-        active.drop_stage()
+        active.drop_stage(self._desk.system)
 
     # A picture that is there already.
 
@@ -244,13 +244,14 @@ class Placing:
             inbox.suspend(result, now)
             if active is not None:
                 self._desk.leave(active, "returned", now)
-        elif active is not None and active.refusal is not None:
-            placed = isinstance(result, Resolved) and result.placed
-            self._refusal_resolved(active, active.refusal, placed, now)
         elif not isinstance(result, Resolved):
             # It could not be looked at: the name stays claimed, and is looked at again after the next scan.
             self._resolving.discard(row.key)
             self._desk.reporter.place_notes(inbox.name, (str(result),))
+            if active is not None:
+                self._desk.leave(active, "returned", now)
+        elif active is not None and active.refusal is not None:
+            self._refusal_resolved(active, active.refusal, result.placed, now)
         elif result.placed:
             self._recover(row, result.original, now)
         else:

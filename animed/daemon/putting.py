@@ -9,11 +9,12 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from animed.delivery import publish, staging
+from animed.delivery import faults, publish, staging
 from animed.delivery.originals import Disposed, Kept
 from animed.errors import PhotoError, PlaceError
-from animed.opening import NotRegularError, demand_root, lstat_beneath
+from animed.opening import NotRegularError, demand_root, lstat_beneath, reading_fault
 from animed.records import Reason
+from animed.system import GONE, STARVED, System, at
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,24 +53,26 @@ class OpenOutput:
     prefix: str  # how the names of all runs begin; those of this run are in use
     make: bool  # make the output folder when only its last component is missing
 
-    def run(self, beat: Callable[[], None]) -> OutputFound:
+    def run(self, beat: Callable[[], None], system: System) -> OutputFound:
         """Do all of it."""
         output = self.delivery.output
         if self.make:
-            publish.prepare_output(output, dir_mode=self.delivery.dir_mode, group=self.delivery.group)
+            to = self.delivery
+            publish.prepare_output(output, dir_mode=to.dir_mode, group=to.group, system=system)
         beat()
-        staging.probe(self.delivery.stage)
+        staging.probe(self.delivery.stage, system=system)
         beat()
-        self._sweep()
-        found = os.stat(output)
-        return OutputFound(staging.free_bytes(output).bytes, (found.st_dev, found.st_ino))
+        self._sweep(system)
+        with faults.Place("output", output).guard():
+            found = system.stat(at(output))
+        return OutputFound(staging.free_bytes(output, system=system).bytes, (found.st_dev, found.st_ino))
 
-    def _sweep(self) -> None:
+    def _sweep(self, system: System) -> None:
         """Remove leftovers; a sub-folder that cannot be looked into keeps its own, and holds up nothing."""
         keep = self.delivery.stage.temp_prefix
         for folder in self.sweep:
             try:
-                staging.sweep([folder], self.prefix, keep=keep)
+                staging.sweep([folder], self.prefix, keep=keep, system=system)
             except (PlaceError, PhotoError):
                 if folder == self.delivery.output:
                     raise
@@ -86,22 +89,22 @@ class Place:
     delivery: Delivery
     overwrite: bool
 
-    def run(self, beat: Callable[[], None]) -> publish.Placed | publish.Taken:
+    def run(self, beat: Callable[[], None], system: System) -> publish.Placed | publish.Taken:
         """Place it. A sub-folder that fails while the output itself takes writes is the photo's bad luck alone."""
         beat()
         try:
-            return self._place()
+            return self._place(system)
         except PlaceError as error:
-            if b"/" not in self.target:
+            if b"/" not in self.target or error.code in STARVED:
                 raise
-            staging.probe(self.delivery.stage)
+            staging.probe(self.delivery.stage, system=system)
             raise PhotoError(Reason.OUTPUT_DENIED, error.detail) from error
 
-    def _place(self) -> publish.Placed | publish.Taken:
+    def _place(self, system: System) -> publish.Placed | publish.Taken:
         to = self.delivery
         return publish.place(
             self.staged, self.fd, stage=to.stage, output=to.output, target=self.target,
-            dir_mode=to.dir_mode, group=to.group, overwrite=self.overwrite,
+            dir_mode=to.dir_mode, group=to.group, overwrite=self.overwrite, system=system,
         )  # fmt: skip
 
 
@@ -112,10 +115,10 @@ class Discard:
     staged: Staged
     stage: Stage
 
-    def run(self, beat: Callable[[], None]) -> None:
+    def run(self, beat: Callable[[], None], system: System) -> None:
         """Remove it."""
         beat()
-        publish.discard(self.staged, None, stage=self.stage)
+        publish.discard(self.staged, None, stage=self.stage, system=system)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,18 +138,25 @@ class Resolve:
     output: str
     known: Identity | None = None  # the root that the photo is below
 
-    def run(self, beat: Callable[[], None]) -> Resolved:
+    def run(self, beat: Callable[[], None], system: System) -> Resolved:
         """Find out."""
         beat()
-        placed = self._is_placed()
+        placed = self._is_placed(system)
         beat()
+        path = self.row.key.path
         try:
-            return Resolved(placed, lstat_beneath(self.root, self.row.key.path))
-        except (NotRegularError, OSError):
-            demand_root(self.root, self.known)
+            return Resolved(placed, lstat_beneath(self.root, path, system))
+        except NotRegularError:
+            demand_root(self.root, self.known, system)
             return Resolved(placed, None)
+        except OSError as error:
+            if error.errno in GONE:
+                demand_root(self.root, self.known, system)
+                return Resolved(placed, None)
+            # What is owed to the original depends on it, so a passing fault is waited for.
+            raise reading_fault(error, root=self.root, path=path, system=system) from error
 
-    def _is_placed(self) -> bool:
+    def _is_placed(self, system: System) -> bool:
         """Look. A name outside the output, as after a change of the configuration, is looked at where it is."""
         if self.row.staged is None or self.row.output is None:
             return False
@@ -154,7 +164,7 @@ class Resolve:
         inside = self.row.output.startswith(folder + b"/")
         output = self.output if inside else os.fsdecode(os.path.dirname(self.row.output))
         target = os.path.relpath(self.row.output, os.fsencode(output))
-        return publish.resolve(self.row.staged, output=output, target=target)
+        return publish.resolve(self.row.staged, output=output, target=target, system=system)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +177,12 @@ class StageCopy:
     stage: Stage
     mtime_ns: int
 
-    def run(self, beat: Callable[[], None]) -> tuple[Staged, int | None]:
+    def run(self, beat: Callable[[], None], system: System) -> tuple[Staged, int | None]:
         """Stage it."""
         beat()
-        return staging.stage_copy(self.source, self.expected, stage=self.stage, link=True, mtime_ns=self.mtime_ns)
+        return staging.stage_copy(
+            self.source, self.expected, stage=self.stage, link=True, mtime_ns=self.mtime_ns, system=system
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,15 +195,15 @@ class PutAway:
     private: bytes
     known: Identity | None = None  # the root that the original is below
 
-    def run(self, beat: Callable[[], None]) -> Disposed | Quarantined | Kept:
+    def run(self, beat: Callable[[], None], system: System) -> Disposed | Quarantined | Kept:
         """Do it, or go on where a crash stopped it."""
         beat()
-        result = self.owed.pay(self.root, self.key.path, self.private)
+        result = self.owed.pay(self.root, self.key.path, self.private, system)
         if isinstance(result, Kept) or (isinstance(result, Disposed) and result.kind == "gone"):
-            demand_root(self.root, self.known)
+            demand_root(self.root, self.known, system)
         if not isinstance(result, Kept):
             return result
         try:
-            return replace(result, stat=lstat_beneath(self.root, self.key.path))
+            return replace(result, stat=lstat_beneath(self.root, self.key.path, system))
         except (NotRegularError, PlaceError, OSError):
             return result

@@ -10,6 +10,7 @@ from animed.errors import AnimedError
 from animed.intake.scan import Found, Ignored, Unreadable
 from animed.intake.settle import Empty, NotRegular, Settled, Settler, Unsettled, Vanished, Waiting
 from animed.records import PhotoKey, Sighting
+from animed.system import DENIED
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from animed.opening import Identity
     from animed.records import FileStat
 
+_LASTING: Final = DENIED | {errno.ENAMETOOLONG}  # told once; a change of rights is an event of its own
 _AT_ONCE: Final = 256  # paths in one request: placing a picture waits for no more than these
 
 
@@ -112,6 +114,21 @@ def sort_out(inbox: str, entries: tuple[Entry, ...], sink: Sink) -> list[Found]:
         if not isinstance(entry, Found):
             sink.ignored(PhotoKey(inbox, entry.path), rule_of(entry))
     return [entry for entry in entries if isinstance(entry, Found)]
+
+
+def is_doubtful(result: object) -> bool:
+    """Say whether an answer of a scan, or of stats, left something out for a reason that may pass by itself."""
+    return isinstance(result, tuple) and any(
+        (isinstance(part, Unreadable) and part.code not in _LASTING)
+        or (isinstance(part, tuple) and isinstance(part[1], str) and _may_pass(part[1]))
+        for part in result
+    )
+
+
+def _may_pass(rule: str) -> bool:
+    """Say whether a rule is that of a fault that may pass."""
+    kind, _, code = rule.partition(":")
+    return kind == "unreadable" and code not in {errno.errorcode[number] for number in _LASTING}
 
 
 def rule_of(entry: Ignored | Unreadable) -> str:

@@ -16,6 +16,7 @@ from animed.daemon.active import Phase
 from animed.daemon.iothread import SILENCE_S
 from animed.daemon.putting import Place, PutAway, Resolve, StageCopy
 from animed.errors import AnimedError
+from animed.system import shut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -140,9 +141,9 @@ class Turnover:
         """Take back what a thread that was left behind had in its hands, and look at those photos anew."""
         request, result = answer.request, answer.result
         if isinstance(request, Place) and request.fd is not None:
-            os.close(request.fd)
+            shut(self._desk.system, request.fd)
         elif isinstance(request, StageCopy) and not isinstance(result, AnimedError) and result[1] is not None:
-            os.close(result[1])
+            shut(self._desk.system, result[1])
         if isinstance(request, PutAway):
             self._parts.originals.release(request.key)
         elif isinstance(request, Place | StageCopy | Resolve):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from animed.errors import AnimedError, PhotoError, PlaceError
 from animed.records import Reason, printable
+from animed.system import FAILING, FULL, STARVED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,30 +21,7 @@ if TYPE_CHECKING:
     from animed.errors import PlaceRole
 
 # Wherever below a root these turn up, the disk, the share or the machine is what fails.
-_PLACE_CODES: Final = frozenset(
-    {
-        errno.ENOSPC,
-        errno.EDQUOT,
-        errno.EROFS,
-        errno.EIO,
-        errno.EREMOTEIO,
-        errno.ENODEV,
-        errno.ENXIO,
-        errno.ESTALE,
-        errno.ENOTCONN,
-        errno.ECONNABORTED,
-        errno.ECONNRESET,
-        errno.EHOSTDOWN,
-        errno.EHOSTUNREACH,
-        errno.ENETDOWN,
-        errno.ENETUNREACH,
-        errno.ETIMEDOUT,
-        errno.ESHUTDOWN,
-        errno.EMFILE,
-        errno.ENFILE,
-        errno.ENOMEM,
-    }
-)
+_PLACE_CODES: Final = FULL | FAILING | STARVED | {errno.EROFS}
 # These are a place's fault only at its root: in a sub-folder they concern the photos of that folder.
 _ROOT_CODES: Final = frozenset({errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 # An inbox, a processed or a failed folder that refuses is not waited for: the photo simply stays where it is.

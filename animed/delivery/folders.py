@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from animed.delivery.faults import FolderGone, Place
-from animed.delivery.system import Entry, System
 from animed.errors import PlaceError
 from animed.records import Reason, printable
+from animed.system import Entry, System, shut
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -90,12 +90,6 @@ def tolerating(what: str, notes: list[str]) -> Iterator[None]:
         if error.errno not in _CANNOT_DRESS:
             raise
         notes.append(f"{what} could not be set: {os.strerror(error.errno)}")
-
-
-def shut(system: System, descriptor: int) -> None:
-    """Close a descriptor. What was to last has been synced before, and Linux frees it whatever close reports."""
-    with suppress(OSError):
-        system.close(descriptor)
 
 
 def peek(system: System, entry: Entry) -> os.stat_result | None:

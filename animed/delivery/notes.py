@@ -16,7 +16,6 @@ from animed.delivery.faults import FolderGone, Place
 from animed.delivery.folders import Making, open_folder, peek, remove, tolerating
 from animed.delivery.naming import Layout, candidates, split
 from animed.delivery.staging import temp_name
-from animed.delivery.system import REAL, Entry, System
 from animed.delivery.transfer import Temp, create_temp, dress, drop_temp, opened, put_temp, write_all
 from animed.errors import PhotoError
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from animed.records import Stage
+from animed.system import REAL, Entry, System
 
 _LONGEST: Final = 1 << 16  # bytes; nothing longer is ours
 _MOST_NAMES: Final = 20

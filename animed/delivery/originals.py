@@ -16,12 +16,12 @@ from itertools import count, islice
 from typing import TYPE_CHECKING, Final, Literal
 
 from animed.delivery.faults import FolderGone, Place
-from animed.delivery.folders import Making, open_folder, peek, prepare_root, remove, shut, sync_folder
+from animed.delivery.folders import Making, open_folder, peek, prepare_root, remove, sync_folder
 from animed.delivery.naming import numbered, split
-from animed.delivery.system import REAL, Entry, System
 from animed.delivery.transfer import READ, copy_across, identity, move_free, opened, same_content, unchanged
-from animed.errors import AnimedError, PhotoError
+from animed.errors import AnimedError, PhotoError, PlaceError
 from animed.records import Reason, printable
+from animed.system import REAL, Entry, System, shut
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -128,7 +128,7 @@ class Original:
 
     def withdraw(self) -> Disposed | Kept | None:
         """Bring the original under its private name and verify it there: None; else what became of it instead."""
-        with self._inbox.guard(self._below):
+        with self._undone_on_fault(), self._inbox.guard(self._below):
             if self._resumed():
                 return None
             found = peek(self._system, self._own)
@@ -197,13 +197,21 @@ class Original:
     def _hide(self) -> Disposed | Kept | None:
         try:
             self._rename_to_private()
-        except FileNotFoundError:
-            return Disposed("gone")
+        except OSError as error:
+            # A share may rename and lose the answer; when it is asked again, it says that there is no such file.
+            if not self._is_hidden():
+                if isinstance(error, FileNotFoundError):
+                    return Disposed("gone")
+                raise
         hidden = peek(self._system, self._private)
         if hidden is not None and unchanged(hidden, self._stat):
             return None
         self._restore()
         return Kept(CHANGED, self.at)
+
+    def _is_hidden(self) -> bool:
+        found = peek(self._system, self._private)
+        return found is not None and unchanged(found, self._stat)
 
     def _rename_to_private(self) -> None:
         """Rename in one step. Only this instance makes the private name, and it was free a moment ago.
@@ -230,13 +238,21 @@ class Original:
 
     @contextmanager
     def _undone_on_fault(self) -> Iterator[None]:
-        """Put the original back when its end failed; if that fails too, it waits under the private name."""
+        """Put the original back when its end failed; if that fails too, it waits under the private name.
+
+        Then the inbox is at fault, whatever came first: what is owed must not be crossed off while it is hidden.
+        """
         try:
             yield
-        except AnimedError:
-            with suppress(OSError, PhotoError):
+        except AnimedError as error:
+            try:
                 if peek(self._system, self._private) is not None:
                     self._restore()
+            except (OSError, PhotoError) as again:
+                if isinstance(error, PlaceError):
+                    raise error from again
+                code = (again.errno if isinstance(again, OSError) else None) or errno.EIO
+                raise PlaceError("inbox", code, self._inbox.root, "an original cannot be put back now") from again
             raise
 
     def _move_to(self, folder: int, names: Iterable[bytes]) -> bytes:

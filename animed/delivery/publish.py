@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from animed.delivery.faults import FolderGone, Place, SourceGone
-from animed.delivery.folders import Making, open_folder, peek, prepare_root, remove, shut, sync_folder, tolerating
+from animed.delivery.folders import Making, open_folder, peek, prepare_root, remove, sync_folder, tolerating
 from animed.delivery.naming import split
 from animed.delivery.staging import temp_name
-from animed.delivery.system import REAL, Entry, System
 from animed.delivery.transfer import (
     Temp,
     copy_content,
@@ -31,6 +30,7 @@ from animed.delivery.transfer import (
     opened,
 )
 from animed.records import Stage, Staged, printable
+from animed.system import REAL, Entry, System, shut
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,6 +91,8 @@ def place(
             try:
                 goal.take(held)
             except FileExistsError:
+                if overwrite:
+                    raise  # no name is taken for one that replaces: a hidden name was, and to ask again is no remedy
                 return Taken(target)
         sync_folder(system, folder)
     return Placed(target, tuple(making.notes))
@@ -145,8 +147,14 @@ class _Goal:
         except OSError as error:
             if error.errno not in _COPY_INSTEAD:
                 raise
+            if self._is_taken_by(held):
+                return  # it was done, and the share lost the answer
             # What replaces another needs a name first, and one that was not linked for another reason as well.
             self._take_by_copy(held, unnamed=error.errno == errno.EXDEV and not self.overwrite)
+
+    def _is_taken_by(self, held: Temp) -> bool:
+        found = peek(self.system, self.target)
+        return found is not None and identity(found) == identity(self.system.fstat(held.descriptor))
 
     def _take(self, held: Temp) -> None:
         if held.entry is None and not self.overwrite:
@@ -162,8 +170,8 @@ class _Goal:
         """Replace by way of a hidden name in the stage's folder, where the next start sweeps what a crash left."""
         with open_folder(self.system, Place("output", self.stage.folder), ()) as folder:
             spare = Entry(folder, temp_name(self.stage.temp_prefix))
-            self.system.link_descriptor(descriptor, spare)
             try:
+                self.system.link_descriptor(descriptor, spare)
                 self.system.rename(spare, self.target)
             except OSError:
                 with suppress(OSError):

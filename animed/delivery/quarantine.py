@@ -17,10 +17,10 @@ from animed.delivery.faults import FolderGone, Place
 from animed.delivery.folders import Making, open_folder, peek, prepare_root, remove, sync_folder
 from animed.delivery.naming import COMPONENT_BYTES, numbered, split
 from animed.delivery.originals import CHANGED, Disposed, Kept, Original, open_original
-from animed.delivery.system import REAL, Entry, System
 from animed.delivery.transfer import create_temp, drop_temp, opened, put_temp, write_all
 from animed.errors import PhotoError
 from animed.records import Reason, absolute, printable
+from animed.system import REAL, Entry, System
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

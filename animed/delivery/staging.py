@@ -10,8 +10,7 @@ import stat as bits
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from animed.delivery.faults import Place, SourceGone
-from animed.delivery.folders import open_folder, peek, remove, shut
-from animed.delivery.system import REAL, Entry, System
+from animed.delivery.folders import open_folder, peek, remove
 from animed.delivery.transfer import (
     Temp,
     copy_content,
@@ -22,6 +21,7 @@ from animed.delivery.transfer import (
     write_all,
 )
 from animed.records import Stage, Staged, printable
+from animed.system import REAL, Entry, System, shut
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -175,7 +175,7 @@ class _Copying:
     def _read(self, descriptor: int) -> tuple[int, str]:
         try:
             found = hash_content(self._system, descriptor)
-            os.lseek(descriptor, 0, os.SEEK_SET)
+            self._system.seek(descriptor, 0)
         except OSError as error:
             raise SourceGone("the finished picture cannot be read") from error
         return found

@@ -13,10 +13,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from animed.delivery.folders import peek, remove, shut, tolerating
-from animed.delivery.system import Entry, System
+from animed.delivery.folders import peek, remove, tolerating
 from animed.errors import PhotoError
 from animed.records import FileStat, Reason
+from animed.system import Entry, System, shut
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,12 +73,19 @@ def create_temp(system: System, spare: Entry, mode: int, *, unnamed: bool = True
 def drop_temp(system: System, temp: Temp) -> None:
     """Close a temporary file and remove its name, whatever became of it."""
     try:
-        if temp.entry is not None:
-            found = peek(system, temp.entry)
-            if found is not None and identity(found) == identity(system.fstat(temp.descriptor)):
-                remove(system, temp.entry)
+        if temp.entry is not None and _is_still(system, temp.entry, temp.descriptor):
+            remove(system, temp.entry)
     finally:
         shut(system, temp.descriptor)
+
+
+def _is_still(system: System, entry: Entry, descriptor: int) -> bool:
+    """Say whether a temporary name holds its file; where that cannot be seen it does, for the name is nobody else's."""
+    try:
+        found = peek(system, entry)
+        return found is not None and identity(found) == identity(system.fstat(descriptor))
+    except OSError:
+        return True
 
 
 def write_all(system: System, descriptor: int, data: bytes) -> None:

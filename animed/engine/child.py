@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import signal
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -20,6 +19,7 @@ from animed.engine.events import (
 from animed.engine.output import Output
 from animed.engine.protocol import BootFailed, Message, Ready, Result, Stop, WorkerSpec
 from animed.records import Failure, Job, Outcome, Picture, PlaceFault, Reason, Task
+from animed.system import shut
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,7 +112,8 @@ class Child:
         """Hand a photo over; False when the worker cannot take it."""
         try:
             self.process.channel.send(task)
-        except (BrokenPipeError, ConnectionResetError, BlockingIOError):
+        except OSError:
+            # It is dying, its pipe is full, or the machine has no memory for the message: later, or another one.
             return False
         if not self.jobs:
             self._heard_at = now
@@ -130,7 +131,7 @@ class Child:
             return
         try:
             self.process.channel.send(Stop())
-        except (BrokenPipeError, ConnectionResetError, BlockingIOError):
+        except OSError:
             # It is dying or hangs: its end or the limits on its silence will tell.
             return
 
@@ -213,7 +214,7 @@ class Child:
             yield self._finished(message, fd)
             return
         if fd is not None:
-            os.close(fd)
+            shut(self.spec.system, fd)
         if isinstance(message, Ready):
             self.ready, self.memory = True, message.memory
             yield WorkerStarted(self.process.pid, message.precision, message.boot_s, message.refused)

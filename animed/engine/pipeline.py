@@ -6,23 +6,23 @@ and `finish` in the main one; they share nothing but the values that they hand o
 
 from __future__ import annotations
 
-import errno
-import os
 import time
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 import torch
 
 from animed.engine import staging
-from animed.errors import PhotoError, PlaceError, StyleError
+from animed.errors import PhotoError, StyleError
 from animed.imaging import codec, geometry, metadata, sniff, tensors
-from animed.opening import NotRegularError, open_beneath
-from animed.records import VANISHED, FileStat, Picture, Reason, Skip, Stage, Staged, Task, WeightsFile, printable
+from animed.opening import NotRegularError, open_beneath, reading_fault
+from animed.records import FileStat, Picture, Reason, Skip, Stage, Staged, Task, WeightsFile
 from animed.style import runtime, weights
+from animed.system import REAL, System, shut
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -30,19 +30,10 @@ if TYPE_CHECKING:
     from animed.style.network import Beat, Generator
     from animed.style.runtime import DeviceSetting, PrecisionSetting
 
-Opener = Callable[[str, bytes], int]
-Reader = Callable[[int, int], bytes]
-
 CHUNK: Final = 8 * 2**20  # bytes per read: few calls, and a changed file is noticed before gigabytes were read
 # No pixel takes more than four 32-bit numbers, so a larger file is mostly something else; the floor is for low limits.
 BYTES_PER_PIXEL: Final = 16
 LEAST_BYTES: Final = 64 * 2**20
-# The place rather than the photo is at fault: a share that went away, a disk that fails.
-PLACE_ERRORS: Final = frozenset(
-    {errno.EIO, errno.ESTALE, errno.ENOTCONN, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETDOWN, errno.ENETUNREACH}
-    | {errno.ETIMEDOUT, errno.ECONNREFUSED, errno.ECONNRESET, errno.ECONNABORTED, errno.ENODEV, errno.ENXIO}
-    | {errno.EREMOTEIO, errno.ENOMEDIUM, errno.ESHUTDOWN}
-)
 # How torch and oneDNN say in a RuntimeError that memory ran out.
 NO_MEMORY: Final = (
     "can't allocate memory",
@@ -58,7 +49,7 @@ WARM_EDGE: Final = 1056  # pixels; to draw a larger picture for nothing costs mo
 class StageWriter(Protocol):
     """Make a picture's bytes durable, out of sight; give the descriptor of an unnamed file."""
 
-    def __call__(self, data: bytes, stage: Stage, mtime_ns: int, /) -> tuple[Staged, int | None]:
+    def __call__(self, data: bytes, stage: Stage, mtime_ns: int, /, *, system: System) -> tuple[Staged, int | None]:
         """Raise PlaceError where the output is at fault."""
 
 
@@ -91,15 +82,13 @@ class Pipeline:
         networks: Mapping[str, Generator],
         *,
         precision: runtime.Precision,
-        opener: Opener = open_beneath,
-        reader: Reader = os.read,
+        system: System = REAL,
         stage_writer: StageWriter = staging.write,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._networks = networks
         self._precision = precision
-        self._opener = opener
-        self._reader = reader
+        self._system = system
         self._stage_writer = stage_writer
         self._clock = clock
 
@@ -120,7 +109,7 @@ class Pipeline:
         """
         began = self._clock()
         recipe = task.recipe
-        data = read(task, self._opener, self._reader)
+        data = read(task, self._system)
         try:
             decoded = codec.decode(
                 data, max_pixels=task.max_pixels, max_edge=recipe.max_edge, animated=task.animated, name=task.path
@@ -166,7 +155,7 @@ class Pipeline:
         data = codec.encode(
             drawn.pixels, form=form, quality=task.recipe.quality, exif=loaded.exif, threads=task.threads
         )
-        staged, descriptor = self._stage_writer(data, task.stage, task.stat.mtime_ns)
+        staged, descriptor = self._stage_writer(data, task.stage, task.stat.mtime_ns, system=self._system)
         height, width = drawn.pixels.shape[:2]
         picture = Picture(
             staged=staged,
@@ -198,6 +187,7 @@ def make(
     precision: PrecisionSetting = "auto",
     device: DeviceSetting = "auto",
     sizes: tuple[tuple[int, int], ...] = WARM_SIZES,
+    system: System = REAL,
 ) -> Pipeline:
     """Set up this process and return its pipeline, warm for photos of the (height, width) in `sizes`.
 
@@ -213,7 +203,7 @@ def make(
         networks = {style: network.to(chosen.dtype) for style, network in loaded.items()}
         # Kernels and mapped memory depend on shapes only, so one style warms the process for all.
         runtime.warm(next(iter(networks.values())), _warm_sizes(sizes))
-    return Pipeline(networks, precision=chosen)
+    return Pipeline(networks, precision=chosen, system=system)
 
 
 def _warm_sizes(sizes: tuple[tuple[int, int], ...]) -> list[tuple[int, int]]:
@@ -232,32 +222,32 @@ def draw(network: Generator, pixels: NDArray[np.uint8], beat: Beat | None = None
     return geometry.crop(drawn, width, height)
 
 
-def read(task: Task, opener: Opener, reader: Reader) -> bytes:
+def read(task: Task, system: System) -> bytes:
     """Return the content of the photo that was settled, whole and unchanged.
 
     Raise PhotoError: vanished, changed, unreadable, too_large, or what the first bytes say of its kind; or
     PlaceError("inbox") where the inbox rather than the photo is at fault.
     """
     try:
-        descriptor = opener(task.root, task.path)
+        descriptor = open_beneath(task.root, task.path, system)
         try:
-            return _content(descriptor, task, reader)
+            return _content(descriptor, task, system)
         finally:
-            os.close(descriptor)
+            shut(system, descriptor)
     except NotRegularError as error:
         raise PhotoError(Reason.CHANGED, str(error)) from error
     except OSError as error:
-        raise _reading_fault(error, task) from error
+        raise reading_fault(error, root=task.root, path=task.path, mode=task.stat.mode, system=system) from error
 
 
-def _content(descriptor: int, task: Task, reader: Reader) -> bytes:
+def _content(descriptor: int, task: Task, system: System) -> bytes:
     """Read a file between two looks at its stat."""
-    _demand_same(descriptor, task, "before it was read")
+    _demand_same(descriptor, task, "before it was read", system)
     size = task.stat.size
     limit = max(LEAST_BYTES, BYTES_PER_PIXEL * task.max_pixels)
     content = bytearray()
     while len(content) < size:
-        chunk = reader(descriptor, min(CHUNK, size - len(content)))
+        chunk = system.read(descriptor, min(CHUNK, size - len(content)))
         if not chunk:
             break
         content += chunk
@@ -266,7 +256,7 @@ def _content(descriptor: int, task: Task, reader: Reader) -> bytes:
             sniff.identify(bytes(chunk[: sniff.HEAD]), task.path)
             if size > limit:
                 raise PhotoError(Reason.TOO_LARGE, f"the file has {size} bytes, limit {limit}")
-    _demand_same(descriptor, task, "while it was read")
+    _demand_same(descriptor, task, "while it was read", system)
     if len(content) != size:
         raise PhotoError(Reason.CHANGED, f"{len(content)} bytes were read of {size}")
     if not content:
@@ -274,23 +264,10 @@ def _content(descriptor: int, task: Task, reader: Reader) -> bytes:
     return bytes(content)
 
 
-def _demand_same(descriptor: int, task: Task, when: str) -> None:
+def _demand_same(descriptor: int, task: Task, when: str, system: System) -> None:
     """Raise PhotoError("changed") unless the open file is the one that was settled."""
-    if not FileStat.of(os.fstat(descriptor)).same_file(task.stat):
+    if not FileStat.of(system.fstat(descriptor)).same_file(task.stat):
         raise PhotoError(Reason.CHANGED, f"the file changed {when}")
-
-
-def _reading_fault(error: OSError, task: Task) -> PhotoError | PlaceError:
-    """Say what a system error while reading means."""
-    code = error.errno or errno.EIO
-    text = error.strerror or os.strerror(code)
-    if code in {errno.ENOENT, errno.ENOTDIR}:
-        return PhotoError(VANISHED, "the file is gone")
-    if code in PLACE_ERRORS:
-        return PlaceError("inbox", code, task.root, f"{printable(task.path)}: {text}")
-    if code == errno.ENOMEM:
-        return PhotoError(Reason.OUT_OF_MEMORY, text)
-    return PhotoError(Reason.UNREADABLE, text)
 
 
 def _out_of_memory(error: RuntimeError | MemoryError) -> bool:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from animed.records import Job, Task
 
 MAX_BACKOFF: Final = 60.0  # seconds
+AGAIN_S: Final = 0.5  # after a worker's pipe took no photo: nothing else may happen that would let the loop turn
 
 
 @dataclass(slots=True)
@@ -53,6 +54,7 @@ class Pool:
         self._start = start
         self._slots = [Slot() for _ in range(plan.count)]
         self._lost: list[Process] = []  # given up, yet not ended
+        self._again_at: float | None = None  # when a photo is offered again that could not be sent
         self._reserved: Child | None = None  # being emptied for a suspect
         self._number = 0
         self._stopping = False
@@ -74,12 +76,14 @@ class Pool:
 
     def tick(self, now: float) -> list[PoolEvent]:
         """Do what is due: end the silent, start the missing."""
+        if self._again_at is not None and self._again_at <= now:
+            self._again_at = None
         self._lost = [process for process in self._lost if process.exit_code() is None]
         return self._settle([event for child in self._children() for event in child.tick(now)], now)
 
     def next_deadline(self, now: float) -> float | None:
         """Return when `tick` is to be called next, not before `now`; None when nothing is due by itself."""
-        dues = [child.due_at for child in self._children()] + [slot.start_at for slot in self._slots]
+        dues = [child.due_at for child in self._children()] + [slot.start_at for slot in self._slots] + [self._again_at]
         return max(now, min(known)) if (known := [due for due in dues if due is not None]) else None
 
     @property
@@ -143,6 +147,7 @@ class Pool:
         threads = self._plan.threads if queued or self.in_flight else self._plan.total_threads
         task = make_task(self._number + 1, threads)
         if not child.give(task, job, now):
+            self._again_at = now + AGAIN_S
             return False
         self._number = task.number
         if child is self._reserved:

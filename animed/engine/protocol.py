@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from animed.records import Outcome, Picture, Task
+from animed.system import REAL, STARVED, System
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -45,6 +46,7 @@ class WorkerSpec:
     timeout: float = 120.0  # longest silence of a busy worker, seconds
     boot_timeout: float = 180.0
     max_images: int = 1000  # photos until a worker is replaced; 0 = never
+    system: System = REAL  # of the worker's loop and of both ends of its pipe; the factory's is among its arguments
 
 
 class Pipeline(Protocol):
@@ -120,8 +122,9 @@ class Channel:
     second half of something that a dying process only half sent.
     """
 
-    def __init__(self, end: socket.socket) -> None:
+    def __init__(self, end: socket.socket, system: System = REAL) -> None:
         self._end = end
+        self._system = system
 
     @staticmethod
     def pair() -> tuple[socket.socket, socket.socket]:
@@ -135,18 +138,26 @@ class Channel:
         return self._end.fileno()
 
     def send(self, message: Message, descriptors: Sequence[int] = ()) -> None:
-        """Send one message; raises BrokenPipeError or ConnectionResetError when the other side is gone."""
-        socket.send_fds(self._end, [pickle.dumps(message)], list(descriptors))
+        """Send one message, whole or not at all.
+
+        Raises BrokenPipeError or ConnectionResetError when the other side is gone, BlockingIOError at an end that does
+        not block when its buffer is full, and OSError when the machine has run out of memory or descriptors.
+        """
+        self._system.send(self._end, pickle.dumps(message), descriptors)
 
     def receive(self) -> tuple[Message, int | None] | None:
         """Return the next message and its descriptor, or None when the other side is gone.
 
-        Raises BlockingIOError at an end that does not block when nothing is there.
+        Raises BlockingIOError at an end that does not block when nothing is there, or cannot be taken just now.
         """
         try:
-            data, descriptors, _, _ = socket.recv_fds(self._end, MAX_MESSAGE, 1, socket.MSG_CMSG_CLOEXEC)
+            data, descriptors = self._system.receive(self._end, MAX_MESSAGE)
         except ConnectionResetError:
             return None
+        except OSError as error:
+            if error.errno not in STARVED:
+                raise
+            raise BlockingIOError(error.errno, "nothing can be received now") from error
         if not data:
             return None
         message: Message = pickle.loads(data)  # noqa: S301  # both ends are this program

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from animed.engine import limits, worker
 from animed.engine.protocol import Channel, WorkerSpec
+from animed.system import REAL, System
 
 if TYPE_CHECKING:
     import socket
@@ -48,10 +49,11 @@ class WorkerProcess:
         process: multiprocessing.context.SpawnProcess,
         end: socket.socket,
         outputs: Sequence[connection.Connection],
+        system: System = REAL,
     ) -> None:
         self._process = process
         self._outputs = tuple(outputs)
-        self.channel = Channel(end)
+        self.channel = Channel(end, system)
         self.pid = process.pid or 0
         self.sentinel = process.sentinel
         self.outputs = (outputs[0].fileno(), outputs[1].fileno())
@@ -101,7 +103,7 @@ def spawn(spec: WorkerSpec, threads: int) -> WorkerProcess:
         # never end. The kernel ends them with this process.
         vars(multiprocessing.process).get("_children", set()).discard(process)
         ours.pop_all()
-    return WorkerProcess(process, parent_end, [reader for reader, _ in outputs])
+    return WorkerProcess(process, parent_end, [reader for reader, _ in outputs], spec.system)
 
 
 def await_ends(processes: Sequence[Process], patience: float) -> list[Process]:

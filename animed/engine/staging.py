@@ -11,14 +11,11 @@ import errno
 import hashlib
 import os
 import secrets
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from animed.errors import PhotoError, PlaceError
 from animed.records import Reason, Stage, Staged
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from animed.system import REAL, Entry, System, at, shut
 
 # File systems and kernels without unnamed files say so in these ways. A folder that is gone says ENOENT as well: then
 # the named file fails in its turn, and that error is the one to report.
@@ -33,127 +30,112 @@ FLAGS: Final = os.O_RDWR | os.O_CLOEXEC
 NAMES_TRIED: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
-    """The system calls of this module, so that tests can let each of them fail."""
-
-    open: Callable[[str, int, int], int] = os.open
-    write: Callable[[int, memoryview], int] = os.write
-    fchmod: Callable[[int, int], None] = os.fchmod
-    set_mtime: Callable[[int, int], None] = lambda fd, mtime_ns: os.utime(fd, ns=(os.fstat(fd).st_atime_ns, mtime_ns))
-    fsync: Callable[[int], None] = os.fsync
-    fstat: Callable[[int], os.stat_result] = os.fstat
-    close: Callable[[int], None] = os.close
-    unlink: Callable[[str], None] = os.unlink
-
-
-KERNEL: Final = Kernel()
-
-
-def write(data: bytes, stage: Stage, mtime_ns: int, *, kernel: Kernel = KERNEL) -> tuple[Staged, int | None]:
+def write(data: bytes, stage: Stage, mtime_ns: int, *, system: System = REAL) -> tuple[Staged, int | None]:
     """Stage `data`; return what was staged, and the open descriptor of an unnamed file (the caller closes it).
 
     Raises PlaceError("output", …) when the place is at fault, PhotoError("encode") when the picture is larger than a
     file may be. Nothing is left behind in either case.
     """
     try:
-        fd, name = _create(stage, kernel)
+        fd, name = _create(stage, system)
     except OSError as error:
         raise _fault(error, stage) from error
     try:
-        found = _fill(fd, data, stage, mtime_ns=mtime_ns, kernel=kernel)
+        found = _fill(fd, data, stage, mtime_ns=mtime_ns, system=system)
         staged = Staged(found.st_dev, found.st_ino, found.st_size, hashlib.sha256(data).hexdigest(), name)
     except BaseException as error:
-        _discard(fd, name, stage, kernel=kernel)
+        _discard(fd, name, stage, system=system)
         if isinstance(error, OSError):
             raise _fault(error, stage) from error
         raise
     if name is None:
         return staged, fd
-    _close(fd, name, stage, kernel=kernel)
+    _close(fd, name, stage, system=system)
     return staged, None
 
 
-def _create(stage: Stage, kernel: Kernel) -> tuple[int, str | None]:
+def _create(stage: Stage, system: System) -> tuple[int, str | None]:
     try:
-        return kernel.open(stage.folder, FLAGS | os.O_TMPFILE, CREATE_MODE), None
+        return system.open(at(stage.folder), FLAGS | os.O_TMPFILE, CREATE_MODE), None
     except OSError as error:
         if error.errno not in NO_TMPFILE:
             raise
-    return _create_named(stage, kernel)
+    return _create_named(stage, system)
 
 
-def _create_named(stage: Stage, kernel: Kernel) -> tuple[int, str]:
+def _create_named(stage: Stage, system: System) -> tuple[int, str]:
     for left in reversed(range(NAMES_TRIED)):
         name = f"{stage.temp_prefix}{secrets.token_hex(8)}.tmp"
         try:
-            path = os.path.join(stage.folder, name)
-            return kernel.open(path, FLAGS | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, CREATE_MODE), name
+            return system.open(_entry(stage, name), FLAGS | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, CREATE_MODE), name
         except FileExistsError:
             if not left:
                 raise
     raise AssertionError  # the last try returned or raised
 
 
-def _fill(fd: int, data: bytes, stage: Stage, *, mtime_ns: int, kernel: Kernel) -> os.stat_result:
+def _fill(fd: int, data: bytes, stage: Stage, *, mtime_ns: int, system: System) -> os.stat_result:
     rest = memoryview(data)
     while rest:
-        rest = rest[kernel.write(fd, rest) :]
+        rest = rest[system.write(fd, rest) :]
     if stage.mode is not None:
-        _set_mode(fd, stage.mode, kernel)
+        _set_mode(fd, stage.mode, system)
     if stage.keep_mtime:
-        _keep_mtime(fd, mtime_ns, kernel)
-    _sync(fd, kernel)
-    found = kernel.fstat(fd)
+        _keep_mtime(fd, mtime_ns, system)
+    _sync(fd, system)
+    found = system.fstat(fd)
     if found.st_size != len(data):
         raise OSError(errno.EIO, f"{len(data)} bytes were written, {found.st_size} are there")
     return found
 
 
-def _set_mode(fd: int, mode: int, kernel: Kernel) -> None:
+def _set_mode(fd: int, mode: int, system: System) -> None:
     try:
-        kernel.fchmod(fd, mode)
+        system.chmod(fd, mode)
     except OSError as error:
         if error.errno not in NO_MODES:
             raise OSError(error.errno, f"mode {mode:04o} cannot be set there: {error.strerror}") from error
 
 
-def _keep_mtime(fd: int, mtime_ns: int, kernel: Kernel) -> None:
+def _keep_mtime(fd: int, mtime_ns: int, system: System) -> None:
     try:
-        kernel.set_mtime(fd, mtime_ns)
+        system.utime(fd, mtime_ns)
     except OSError as error:
         # A share may refuse it, or know no such time; the picture is as good without. A broken disk is another thing.
         if error.errno in {errno.EIO, errno.ENOSPC, errno.EROFS, errno.ESTALE}:
             raise
 
 
-def _sync(fd: int, kernel: Kernel) -> None:
+def _sync(fd: int, system: System) -> None:
     try:
-        kernel.fsync(fd)
+        system.fsync(fd)
     except OSError as error:
         if error.errno not in NO_FSYNC:
             raise
 
 
-def _close(fd: int, name: str, stage: Stage, *, kernel: Kernel) -> None:
+def _close(fd: int, name: str, stage: Stage, *, system: System) -> None:
     """Close a named file: network file systems report there what they could not write."""
     try:
-        kernel.close(fd)
+        system.close(fd)
     except OSError as error:
-        _unlink(name, stage, kernel)
+        _unlink(name, stage, system)
         raise _fault(error, stage) from error
 
 
-def _discard(fd: int, name: str | None, stage: Stage, *, kernel: Kernel) -> None:
-    with contextlib.suppress(OSError):  # what led here is the error to report; close frees the descriptor in any case
-        kernel.close(fd)
+def _discard(fd: int, name: str | None, stage: Stage, *, system: System) -> None:
+    shut(system, fd)  # what led here is the error to report
     if name is not None:
-        _unlink(name, stage, kernel)
+        _unlink(name, stage, system)
 
 
-def _unlink(name: str, stage: Stage, kernel: Kernel) -> None:
+def _unlink(name: str, stage: Stage, system: System) -> None:
     with contextlib.suppress(OSError):  # the place is failing: its instance sweeps the prefix at its next start
-        kernel.unlink(os.path.join(stage.folder, name))
+        system.unlink(_entry(stage, name))
+
+
+def _entry(stage: Stage, name: str) -> Entry:
+    return at(os.path.join(stage.folder, name))
 
 
 def _fault(error: OSError, stage: Stage) -> PlaceError | PhotoError:

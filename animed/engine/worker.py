@@ -34,6 +34,7 @@ from animed.engine.protocol import (
 )
 from animed.errors import AnimedError, PhotoError, PlaceError
 from animed.records import Failure, Outcome, Picture, PlaceFault, Reason, Task
+from animed.system import REAL, STARVED, System, shut
 
 if TYPE_CHECKING:
     import socket
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 GROWTH: Final = 1.02
 LOADER_HEAP: Final = 56 << 20  # bytes; the C library gives a thread's arena 64 MiB at a time
 MEASURE_EVERY: Final = 4  # photos between two measurements of memory: reading them walks all page tables
+ROOM_S: Final = 0.1  # between two tries to send or receive while the machine has no memory for it
 NO_MEMORY: Final = ("can't allocate memory", "out of memory", "cannot allocate memory")
 
 T = TypeVar("T")
@@ -58,7 +60,7 @@ def main(
     for output in outputs:
         output.close()
     try:
-        status = run(spec, threads, Link(Channel(end)), refused)
+        status = run(spec, threads, Link(Channel(end, spec.system)), refused)
     except SystemExit as leaving:
         status = leaving.code if isinstance(leaving.code, int) else EXIT_ERROR
     except Exception:  # noqa: BLE001  # the worker loop's boundary: whatever it was, the parent reads it on stderr
@@ -74,7 +76,7 @@ def run(spec: WorkerSpec, threads: int, link: Link, refused: tuple[str, ...] = (
     if isinstance(built, BootFailed):
         link.send(built)
         return EXIT_BOOT
-    loop = Loop(built, link, beat_every=min(1.0, spec.timeout / 20))
+    loop = Loop(built, link, beat_every=min(1.0, spec.timeout / 20), system=spec.system)
     loop.start()
     link.send(Ready(built.precision, threads, time.monotonic() - began, machine.unshared(), refused))
     loop.run()
@@ -100,22 +102,35 @@ def build(spec: WorkerSpec) -> Pipeline | BootFailed:
 class Link:
     """The worker's end of the pipe. A parent that is gone ends the worker at once: nobody wants its work."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, pause: Callable[[float], None] = time.sleep) -> None:
         self._channel = channel
+        self._pause = pause
 
     def send(self, message: Message, descriptor: int | None = None) -> None:
-        """Send a message, with a descriptor perhaps."""
-        try:
-            self._channel.send(message, () if descriptor is None else (descriptor,))
-        except (BrokenPipeError, ConnectionResetError):
-            _leave(EXIT_LEFT)
+        """Send a message, with a descriptor perhaps; wait while the machine has no room for it."""
+        while True:
+            try:
+                self._channel.send(message, () if descriptor is None else (descriptor,))
+            except (BrokenPipeError, ConnectionResetError):
+                _leave(EXIT_LEFT)
+            except OSError as error:
+                if error.errno not in STARVED:
+                    raise
+                self._pause(ROOM_S)
+            else:
+                return
 
     def receive(self) -> Message:
         """Wait for a message."""
-        received = self._channel.receive()
-        if received is None:
-            _leave(EXIT_LEFT)
-        return received[0]
+        while True:
+            try:
+                received = self._channel.receive()
+            except BlockingIOError:
+                self._pause(ROOM_S)
+                continue
+            if received is None:
+                _leave(EXIT_LEFT)
+            return received[0]
 
 
 class Loop:
@@ -128,7 +143,9 @@ class Loop:
         *,
         beat_every: float,
         clock: Callable[[], float] = time.monotonic,
+        system: System = REAL,
     ) -> None:
+        self._system = system
         self._pipeline = pipeline
         self._link = link
         self._beat_every = beat_every
@@ -198,7 +215,7 @@ class Loop:
         memory = machine.unshared() if self._images % MEASURE_EVERY == 0 else None
         self._link.send(Result(number, outcome, memory), descriptor)
         if descriptor is not None:
-            os.close(descriptor)
+            shut(self._system, descriptor)
 
     def _beat(self) -> None:
         now = self._clock()

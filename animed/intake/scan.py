@@ -9,23 +9,24 @@ import errno
 import os
 import stat
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from animed.errors import PlaceError
 from animed.opening import NotRegularError, identity, kind_of, open_folder, open_root
 from animed.records import FileStat
+from animed.system import DENIED, GONE, REAL, STARVED, System, at, shut
+from animed.system import Entry as Name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterator
     from collections.abc import Set as AbstractSet
-    from contextlib import AbstractContextManager
 
     from animed.intake.rules import Rules
     from animed.opening import Identity
+    from animed.system import Listed
 
 MARKER: Final = ".animed-inbox"
-_GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
-_DENIED: Final = frozenset({errno.EACCES, errno.EPERM})
+_GONE: Final = GONE | {errno.ELOOP}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,25 +56,8 @@ class Unreadable:
 Entry = Found | Ignored | Unreadable
 
 
-class ListedEntry(Protocol):
-    """What a scan asks of an `os.DirEntry`."""
-
-    @property
-    def name(self) -> str:
-        """The name as text; what is not UTF-8 stands as surrogates."""
-
-    def is_dir(self, *, follow_symlinks: bool = True) -> bool:
-        """Say whether it is a folder."""
-
-    def is_symlink(self) -> bool:
-        """Say whether it is a link."""
-
-    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
-        """Look at it."""
-
-
 class Scanner:
-    """Scans one inbox. `scandir` lists a folder's descriptor, as `os.scandir` does.
+    """Scans one inbox.
 
     `outputs` are the folders that pictures are written to: a mount can bring one into the inbox, where it is not
     entered. The set may grow while the scanner lives.
@@ -86,114 +70,122 @@ class Scanner:
         *,
         require_marker: bool = False,
         outputs: AbstractSet[Identity] = frozenset(),
-        scandir: Callable[[int], AbstractContextManager[Iterable[ListedEntry]]] = os.scandir,
     ) -> None:
         self.root = root
-        self._rules = rules
+        self.rules = rules
         self._require_marker = require_marker
-        self._outputs = outputs
-        self._scandir = scandir
+        self.outputs = outputs
 
-    def scan(self, below: bytes = b"") -> Iterator[Entry]:
+    def scan(self, below: bytes = b"", system: System = REAL) -> Iterator[Entry]:
         """List everything below the folder `below` (b"" = the root); take as many entries at a time as you like.
 
         Nothing is opened before the first entry is asked for; closing the iterator lets go of the inbox. What goes
         away meanwhile is skipped. Raises PlaceError when the inbox itself cannot be read.
         """
-        root = open_root(self.root)
+        root = open_root(self.root, system)
         try:
             if self._require_marker:
-                _demand_marker(self.root, root)
-            if self._rules.judge(below, is_dir=True) is None:
-                yield from self._walk(root, below)
+                _demand_marker(system, self.root, root)
+            if self.rules.judge(below, is_dir=True) is None:
+                yield from _Pass(self, system, root).walk(below)
         finally:
-            os.close(root)
+            shut(system, root)
 
-    def _walk(self, root: int, below: bytes) -> Iterator[Entry]:
+
+class _Pass:
+    """One way through an inbox whose root is open."""
+
+    def __init__(self, scanner: Scanner, system: System, root: int) -> None:
+        self._scanner = scanner
+        self._system = system
+        self._root = root  # descriptor
+
+    def walk(self, below: bytes) -> Iterator[Entry]:
+        """List everything below a folder."""
         waiting = [below]
         while waiting:
             folder = waiting.pop()
             try:
-                yield from self._list(root, folder, waiting)
+                yield from self._list(folder, waiting)
             except NotRegularError:
                 continue  # A link took the folder's place since its parent was listed; a link is not followed.
             except OSError as error:
-                yield from self._fault(root, folder, error)
+                yield from self._fault(folder, error)
 
-    def _list(self, root: int, folder: bytes, waiting: list[bytes]) -> Iterator[Entry]:
-        descriptor = open_folder(root, folder)
+    def _list(self, folder: bytes, waiting: list[bytes]) -> Iterator[Entry]:
+        descriptor = open_folder(self._root, folder, system=self._system)
         try:
-            if folder and identity(descriptor) in self._outputs:
+            if folder and identity(descriptor, self._system) in self._scanner.outputs:
                 yield Ignored(folder, "output")
                 return
-            with self._scandir(descriptor) as entries:
+            with self._system.scandir(descriptor) as entries:
                 for entry in entries:
                     path = os.path.join(folder, os.fsencode(entry.name))
                     try:
-                        yield from self._take(path, entry, waiting)
+                        yield from self._take(path, entry, Name(descriptor, os.fsencode(entry.name)), waiting)
                     except OSError as error:
-                        yield from self._fault(root, path, error)
+                        yield from self._fault(path, error)
         finally:
-            os.close(descriptor)
+            shut(self._system, descriptor)
 
-    def _take(self, path: bytes, entry: ListedEntry, waiting: list[bytes]) -> Iterator[Entry]:
+    def _take(self, path: bytes, entry: Listed, name: Name, waiting: list[bytes]) -> Iterator[Entry]:
         if entry.is_symlink():
             yield Ignored(path, "symlink")
             return
         is_dir = entry.is_dir(follow_symlinks=False)
-        rule = self._rules.judge(path, is_dir=is_dir)
+        rule = self._scanner.rules.judge(path, is_dir=is_dir)
         if rule is not None:
             yield Ignored(path, rule)
         elif is_dir:
             waiting.append(path)
         else:
-            found = FileStat.of(entry.stat(follow_symlinks=False))
+            found = FileStat.of(self._system.lstat(name))
             kind = kind_of(found.mode)
             yield Found(path, found) if kind is None else Ignored(path, kind)
 
-    def _fault(self, root: int, path: bytes, error: OSError) -> Iterator[Unreadable]:
+    def _fault(self, path: bytes, error: OSError) -> Iterator[Unreadable]:
         """Tell a fault of one file or folder from a fault of the whole inbox."""
         code = error.errno or errno.EIO
-        if not path or code not in _GONE | _DENIED:
-            self._demand_root(root, error, sure=not path)
+        if not path or code not in _GONE | DENIED:
+            self._demand_root(error, sure=not path or code in STARVED)
         if code not in _GONE:
             yield Unreadable(path, code)
 
-    def _demand_root(self, root: int, error: OSError, *, sure: bool) -> None:
-        """Raise PlaceError when the root is at fault: it is `sure`ly, or it can no longer be listed either."""
+    def _demand_root(self, error: OSError, *, sure: bool) -> None:
+        """Raise PlaceError where no single path is at fault: that is `sure`, or the root cannot be listed either."""
         code = error.errno or errno.EIO
         if not sure:
             try:
-                with self._scandir(root) as entries:
+                with self._system.scandir(self._root) as entries:
                     next(iter(entries), None)
             except OSError as again:
                 code = again.errno or errno.EIO
             else:
                 return
-        raise PlaceError("inbox", code, self.root, f"the inbox cannot be read: {os.strerror(code)}") from error
+        raise PlaceError("inbox", code, self._scanner.root, f"the inbox cannot be read: {os.strerror(code)}") from error
 
 
-def root_identity(root: str, *, require_marker: bool = False) -> tuple[int, int]:
+def root_identity(root: str, *, require_marker: bool = False, system: System = REAL) -> tuple[int, int]:
     """Return (device, inode) of the root folder: another one means another folder, or another mount.
 
     Raises PlaceError when it is not there, not a folder, or lacks the marker that is required.
     """
     try:
-        found = os.stat(root)
+        found = system.stat(at(root))
         if not stat.S_ISDIR(found.st_mode):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), root)
         if require_marker:
-            _demand_marker(root, None)
+            _demand_marker(system, root, None)
     except OSError as error:
         code = error.errno or errno.EIO
         raise PlaceError("inbox", code, root, f"the inbox is not there: {os.strerror(code)}") from error
     return found.st_dev, found.st_ino
 
 
-def _demand_marker(root: str, descriptor: int | None) -> None:
+def _demand_marker(system: System, root: str, descriptor: int | None) -> None:
     name = MARKER if descriptor is not None else os.path.join(root, MARKER)
     try:
-        os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+        system.lstat(Name(descriptor, os.fsencode(name)))
     except OSError as error:
         code = error.errno or errno.EIO
         detail = (

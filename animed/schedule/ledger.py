@@ -13,6 +13,7 @@ from animed.records import PhotoKey, printable
 from animed.schedule.reader import FAILING, Reader
 from animed.schedule.rows import UPSERT, Row, to_values
 from animed.schedule.store import LedgerError, Store
+from animed.system import REAL, System
 
 if TYPE_CHECKING:
     import sqlite3
@@ -43,12 +44,12 @@ class Ledger(Reader):
     """The photos that were seen, by inbox and path; owned by the thread that opened it."""
 
     @classmethod
-    def open(cls, path: str, *, create: bool = True) -> Ledger:
+    def open(cls, path: str, *, create: bool = True, system: System = REAL) -> Ledger:
         """Open the ledger file, making it and its folder when `create`.
 
         Raise MissingLedgerError when it is absent and not to be made, UnusableLedgerError when it cannot be used.
         """
-        store = Store.open(path, create=create)
+        store = Store.open(path, create=create, system=system)
         try:
             return cls(store)
         except LedgerError:

@@ -9,16 +9,19 @@ import contextlib
 import os
 import secrets
 import sqlite3
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 from animed.errors import EXIT_CONFIG, AnimedError
 from animed.schedule.rows import APPLICATION_ID, MIGRATIONS, SCHEMA, SCHEMA_VERSION
+from animed.system import REAL, System
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _CACHE_KIB: Final = 256
 _BUSY_S: Final = 5.0
+_PAUSES_S: Final = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)  # between tries of a read: the service answers nobody meanwhile
 # The disk, not the database, is at fault, and may be well again later.
 _PASSING: Final = frozenset(
     {
@@ -30,6 +33,7 @@ _PASSING: Final = frozenset(
         sqlite3.SQLITE_READONLY,
     }
 )
+_DENIED: Final = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY})
 _DAMAGED: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _MOVE_AWAY: Final = (
     "stop animed and move this file and its -wal and -shm companions away: "
@@ -62,12 +66,23 @@ class MissingLedgerError(LedgerError):
 class Store:
     """A connection whose errors are LedgerError, and whose writes are whole or not at all."""
 
-    def __init__(self, connection: sqlite3.Connection, path: str) -> None:
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        path: str,
+        *,
+        system: System = REAL,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
         self._connection = connection
         self.path = path
+        self._system = system
+        self._pause = pause
 
     @classmethod
-    def open(cls, path: str, *, create: bool) -> Store:
+    def open(
+        cls, path: str, *, create: bool, system: System = REAL, pause: Callable[[float], None] = time.sleep
+    ) -> Store:
         """Open and check the database; with `create` make it, and its folder, where it is missing.
 
         Raise MissingLedgerError or UnusableLedgerError when it cannot be used.
@@ -76,7 +91,7 @@ class Store:
         _make_file(path) if create else _require_file(path)
         with _translated(path, opening=True):
             connection = sqlite3.connect(os.fsencode(path), timeout=_BUSY_S, isolation_level=None)
-        store = cls(connection, path)
+        store = cls(connection, path, system=system, pause=pause)
         try:
             with _translated(path, opening=True):
                 store._prepare(create=create)
@@ -86,18 +101,32 @@ class Store:
         return store
 
     def read(self, sql: str, parameters: tuple[Any, ...] = ()) -> list[Any]:
-        """Return all results of a query."""
+        """Return all results of a query; what fails in passing is tried again for some seconds before it is raised.
+
+        Who asks is in the middle of a decision, which cannot wait as a commit can.
+        """
+        pauses = () if self._connection.in_transaction else _PAUSES_S
+        for pause in pauses:
+            try:
+                return self._read(sql, parameters)
+            except LedgerError as error:
+                if not error.full:
+                    raise
+            self._pause(pause)
+        return self._read(sql, parameters)
+
+    def _read(self, sql: str, parameters: tuple[Any, ...]) -> list[Any]:
         with _translated(self.path):
-            return self._connection.execute(sql, parameters).fetchall()
+            return self._system.query(self._connection, sql, parameters)
 
     @contextlib.contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
         """Run one transaction: committed at the end of the block, rolled back when anything fails."""
         with _translated(self.path):
-            self._connection.execute("BEGIN IMMEDIATE")
+            self._system.query(self._connection, "BEGIN IMMEDIATE")
             try:
                 yield self._connection
-                self._connection.execute("COMMIT")
+                self._system.commit(self._connection)
             finally:
                 # An error may or may not have ended the transaction already; that is SQLite's choice.
                 if self._connection.in_transaction:
@@ -204,7 +233,7 @@ def _from_code(code: int, path: str, detail: str, *, opening: bool) -> LedgerErr
         return _damaged(path, detail)
     if code not in _PASSING:
         return LedgerError(f"the ledger refused a statement: {detail}", path=path)
-    if opening:
+    if opening and code in _DENIED:
         return _cannot_open(path, detail)
     return LedgerError(
         f"the ledger cannot be used: {detail}",

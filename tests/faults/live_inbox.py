@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from animed.intake.scan import Found
     from animed.intake.watch import Hint
     from animed.records import PhotoKey, Sighting
+    from animed.system import System
 
 PATIENCE = 60.0  # seconds; only ever waited for when something is broken
 
@@ -36,7 +37,7 @@ PATIENCE = 60.0  # seconds; only ever waited for when something is broken
 class Fence:
     """A request that touches nothing: when it is answered, those before it were."""
 
-    def run(self, beat: Callable[[], None]) -> None:
+    def run(self, beat: Callable[[], None], system: System) -> None:
         """Answer."""
 
 

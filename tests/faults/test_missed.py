@@ -7,13 +7,13 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from fault_system import FaultySystem
 from live_inbox import living
 from watchdog.observers.api import BaseObserver
 
-from animed.daemon import looking
 from animed.daemon.looking import Digest, OpenRoot, RootFound
 from animed.errors import PhotoError
-from animed.records import Reason
+from animed.records import FileStat, Reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,16 +98,15 @@ def test_a_file_that_is_busy_twice_is_done_at_the_third_try(bench: Callable[...,
     assert run.outcomes() == [("a.jpg", "done")]
 
 
-def test_ebusy_is_the_fault_of_the_photo_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ebusy_is_the_fault_of_the_photo_alone(tmp_path: Path) -> None:
     """A file that cannot be opened while its inbox can be listed is `unreadable`, which is tried again."""
-
-    def busy(*_arguments: object) -> int:
-        raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
-
-    monkeypatch.setattr(looking, "open_beneath", busy)
-    job: Any = type("Job", (), {"key": type("Key", (), {"path": b"a.jpg"})})
+    (tmp_path / "a.jpg").touch()
+    system = FaultySystem()
+    system.arm("open", errno.EBUSY, under=bytes(tmp_path / "a.jpg"))
+    key = type("Key", (), {"path": b"a.jpg"})
+    job: Any = type("Job", (), {"key": key, "stat": FileStat(1, 1, 1, 1, 1, 0o100644)})
     with pytest.raises(PhotoError) as caught:
-        Digest(job, str(tmp_path), str(tmp_path), b"").run(lambda: None)
+        Digest(job, str(tmp_path), str(tmp_path), b"").run(lambda: None, system)
     assert (caught.value.reason, caught.value.detail) == (Reason.UNREADABLE, os.strerror(errno.EBUSY))
 
 

@@ -6,22 +6,23 @@ import errno
 import json
 import os
 import stat as bits
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from daemon_fakes import sha_of
 from delivery_fakes import FakeSystem
+from fault_system import FaultySystem
 
 from animed.commands import check
 from animed.commands.access import open_config
 from animed.commands.settings import is_open_to_others, look_at_settings
 from animed.daemon.looking import Digest
 from animed.delivery.publish import Placed, discard, place
-from animed.engine.staging import KERNEL, write
+from animed.engine.staging import write
 from animed.errors import PhotoError, PlaceError
 from animed.records import VANISHED, FileStat, Reason, Stage
 from animed.service.lock import InstanceLock
+from animed.system import REAL, System
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,10 +39,10 @@ def tight() -> Iterator[None]:
     os.umask(before)
 
 
-def staged(folder: Path, **calls: Any) -> tuple[Any, int | None, Stage]:
+def staged(folder: Path, system: System = REAL) -> tuple[Any, int | None, Stage]:
     """Stage a picture."""
     stage = Stage(str(folder), ".syncthing.animed-test-", None, keep_mtime=False)
-    done, fd = write(b"picture", stage, 1, kernel=replace(KERNEL, **calls))
+    done, fd = write(b"picture", stage, 1, system=system)
     return done, fd, stage
 
 
@@ -58,17 +59,15 @@ def test_folders_can_be_entered_whatever_the_umask(tmp_path: Path) -> None:
             assert bits.S_IMODE((tmp_path / folder).stat().st_mode) == 0o700
 
 
-def test_an_unreadable_photo_is_told_with_mode_and_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_photo_is_told_with_mode_and_user(tmp_path: Path) -> None:
     """The failure says what the photo's mode is, and as whom it was to be read."""
-
-    def denied(*_arguments: object) -> int:
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-
-    monkeypatch.setattr("animed.daemon.looking.open_beneath", denied)
+    (tmp_path / "a.jpg").touch()
+    system = FaultySystem()
+    system.arm("open", errno.EACCES, under=bytes(tmp_path / "a.jpg"))
     key = type("Key", (), {"path": b"a.jpg"})
     job: Any = type("Job", (), {"key": key, "stat": FileStat(1, 1, 1, 1, 1, 0o100000)})
     with pytest.raises(PhotoError) as caught:
-        Digest(job, str(tmp_path), str(tmp_path), b"").run(lambda: None)
+        Digest(job, str(tmp_path), str(tmp_path), b"").run(lambda: None, system)
     assert caught.value.reason == Reason.UNREADABLE
     for part in ("mode 0000", f"uid {os.geteuid()}", f"gid {os.getegid()}"):
         assert part in caught.value.detail
@@ -77,19 +76,11 @@ def test_an_unreadable_photo_is_told_with_mode_and_user(tmp_path: Path, monkeypa
 @pytest.mark.parametrize("call", ["write", "fsync", "close"])
 def test_a_full_disk_keeps_the_original(tmp_path: Path, call: str) -> None:
     """ENOSPC on writing, syncing and closing: a fault of the output, and nothing is left of the picture."""
-
-    def full(fd: int, *_rest: object) -> int:
-        if call == "close":
-            os.close(fd)
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    def named(path: str, flags: int, mode: int) -> int:
-        if flags & os.O_TMPFILE == os.O_TMPFILE:
-            raise OSError(errno.EOPNOTSUPP, "no unnamed files here")
-        return os.open(path, flags, mode)
-
+    system = FaultySystem()
+    system.arm("open", errno.EOPNOTSUPP)  # no unnamed files here
+    system.arm(call, errno.ENOSPC, times=None)
     with pytest.raises(PlaceError) as caught:
-        staged(tmp_path, **{call: full, "open": named})
+        staged(tmp_path, system)
     assert (caught.value.role, caught.value.code) == ("output", errno.ENOSPC)
     assert os.listdir(tmp_path) == []
 

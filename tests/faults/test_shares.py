@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,21 +15,23 @@ from animed.daemon.health import ScanClock
 from animed.daemon.looking import OpenRoot, RootFound, Scan, ScanEnded
 from animed.daemon.report import Reporter
 from animed.delivery.publish import Placed, discard, place
-from animed.engine.staging import KERNEL, write
+from animed.engine.staging import write
 from animed.intake.rules import Rules
 from animed.intake.scan import Scanner
 from animed.records import Stage
+from animed.system import System
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from daemon_bench import Bench
 
-    from animed.intake.scan import ListedEntry
+    from animed.system import Listed
 
 
-class SlowShare:
+class SlowShare(System):
     """A share on which each listing takes a second of a made-up clock."""
 
     def __init__(self) -> None:
@@ -43,13 +43,11 @@ class SlowShare:
         """Return the time."""
         return self.now
 
-    @contextmanager
-    def scandir(self, folder: int) -> Iterator[Iterable[ListedEntry]]:
+    def scandir(self, folder: int) -> AbstractContextManager[Iterable[Listed]]:
         """List slowly."""
         self.listings += 1
         self.now += 1.0
-        with os.scandir(folder) as entries:
-            yield entries
+        return super().scandir(folder)
 
 
 def test_a_slow_share_is_listed_half_of_the_time_at_most(tmp_path: Path) -> None:
@@ -57,8 +55,8 @@ def test_a_slow_share_is_listed_half_of_the_time_at_most(tmp_path: Path) -> None
     for name in ("x", "y"):
         (tmp_path / name).mkdir()
     share = SlowShare()
-    scan = Scan(Scanner(str(tmp_path), Rules(extensions=["jpg"]), scandir=share.scandir), clock=share.clock)
-    (ended,) = scan.slices()
+    scan = Scan(Scanner(str(tmp_path), Rules(extensions=["jpg"])), clock=share.clock)
+    (ended,) = scan.slices(share)
     assert isinstance(ended, ScanEnded)
     assert ended.wall_s == 3.0
     clock = ScanClock(0.5)
@@ -77,8 +75,8 @@ def test_waiting_between_slices_is_no_cost_of_a_scan(tmp_path: Path) -> None:
         (tmp_path / f"{number}.jpg").touch()
     share = SlowShare()
     answers = []
-    scanner = Scanner(str(tmp_path), Rules(extensions=["jpg"]), scandir=share.scandir)
-    for answer in Scan(scanner, clock=share.clock).slices():
+    scanner = Scanner(str(tmp_path), Rules(extensions=["jpg"]))
+    for answer in Scan(scanner, clock=share.clock).slices(share):
         share.now += 1000
         answers.append(answer)
     assert isinstance(answers[-1], ScanEnded)
@@ -92,7 +90,7 @@ def test_polling_is_rare_and_cheap_by_default(tmp_path: Path) -> None:
         folder.mkdir(exist_ok=True)
         (folder / f"{number}.jpg").touch()
     share = SlowShare()
-    assert len(list(Scanner(str(tmp_path), Rules(extensions=["jpg"]), scandir=share.scandir).scan())) == 1000
+    assert len(list(Scanner(str(tmp_path), Rules(extensions=["jpg"])).scan(system=share))) == 1000
     assert share.listings == 51
     config = InboxConfig(name="a", path=tmp_path / "in", output=tmp_path / "out")
     assert min(config.poll_interval, config.rescan_interval) >= 30
@@ -166,21 +164,18 @@ def test_a_place_that_comes_and_goes_is_told_at_each_turn_only(bench: Callable[.
 def test_a_share_that_refuses_modes_owners_and_times_gets_its_pictures(tmp_path: Path, code: int) -> None:
     """chmod, chown and utime are refused throughout: the picture is placed, and each refusal is told once."""
 
-    def refuse(*_arguments: object) -> None:
-        raise OSError(code, os.strerror(code))
-
     def squashed(name: str, _arguments: tuple[Any, ...]) -> None:
         if name in {"chmod", "chgrp", "utime"}:
-            refuse()
+            raise OSError(code, os.strerror(code))
 
     stage = Stage(str(tmp_path), ".syncthing.animed-test-", 0o600, keep_mtime=True)
     before = os.umask(0o022)
     try:
-        kernel = replace(KERNEL, fchmod=refuse, set_mtime=refuse)
-        staged, fd = write(b"picture", stage, 1_600_000_000_000_000_000, kernel=kernel)
+        refusing = FakeSystem(hook=squashed)
+        staged, fd = write(b"picture", stage, 1_600_000_000_000_000_000, system=refusing)
         placed = place(
             staged, fd, stage=stage, output=str(tmp_path), target=b"sub/a.jpg", dir_mode=0o770, group=12345,
-            system=FakeSystem(hook=squashed),
+            system=refusing,
         )  # fmt: skip
     finally:
         os.umask(before)

@@ -1,6 +1,7 @@
-"""The system calls that delivery makes, one method each, so that tests can watch and break every one of them.
+"""Every system call between reading a photo and its outcome, one method each: tests watch and break all of them here.
 
-Nothing is decided here: every method is one call and raises the plain OSError.
+Nothing is decided here: every method is one call and raises the plain OSError (`query` and `commit`: sqlite3.Error).
+What stays outside, and why, stands in `tests/test_seam.py`.
 """
 
 from __future__ import annotations
@@ -9,8 +10,28 @@ import ctypes
 import errno
 import fcntl
 import os
+import socket
+from contextlib import suppress
 from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Sequence
+    from contextlib import AbstractContextManager
+
+# What an errno says by itself, wherever it turns up. The machine has run out of something for a while: nobody's fault.
+STARVED: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EAGAIN})
+# The disk is full, for everybody or for this user.
+FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+# A disk or a share fails, or went away.
+FAILING: Final = frozenset(
+    {errno.EIO, errno.EREMOTEIO, errno.ENODEV, errno.ENXIO, errno.ENOMEDIUM, errno.ESTALE, errno.ENOTCONN}
+    | {errno.ECONNABORTED, errno.ECONNREFUSED, errno.ECONNRESET, errno.ESHUTDOWN, errno.ETIMEDOUT}
+    | {errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETDOWN, errno.ENETUNREACH}
+)
+GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR})
+DENIED: Final = frozenset({errno.EACCES, errno.EPERM})
 
 _AT_FDCWD: Final = -100
 _RENAME_NOREPLACE: Final = 1
@@ -24,8 +45,22 @@ class Entry(NamedTuple):
     name: bytes
 
 
+class Listed(Protocol):
+    """What a listing tells of a name without a further call."""
+
+    @property
+    def name(self) -> str:
+        """The name as text; what is not UTF-8 stands as surrogates."""
+
+    def is_dir(self, *, follow_symlinks: bool = True) -> bool:
+        """Say whether it is a folder."""
+
+    def is_symlink(self) -> bool:
+        """Say whether it is a link."""
+
+
 class System:
-    """The real system calls. Tests pass a subclass that records or fails."""
+    """The real system calls. Tests pass a subclass that records or fails; it travels to the workers by pickle."""
 
     def open(self, entry: Entry, flags: int, mode: int = 0o600) -> int:
         """Open a file or a folder and return its descriptor."""
@@ -54,6 +89,18 @@ class System:
     def lstat(self, entry: Entry) -> os.stat_result:
         """Return what a name holds; a link is not followed."""
         return os.stat(entry.name, dir_fd=entry.folder, follow_symlinks=False)
+
+    def stat(self, entry: Entry) -> os.stat_result:
+        """Return what a name leads to; links are followed."""
+        return os.stat(entry.name, dir_fd=entry.folder)
+
+    def seek(self, descriptor: int, position: int) -> None:
+        """Go to a position, in bytes from the start."""
+        os.lseek(descriptor, position, os.SEEK_SET)
+
+    def scandir(self, folder: int) -> AbstractContextManager[Iterable[Listed]]:
+        """List an open folder name by name; each step may raise as well."""
+        return os.scandir(folder)
 
     def names(self, folder: int) -> list[bytes]:
         """Return the names in an open folder."""
@@ -118,8 +165,36 @@ class System:
         """Return the free space of the file system that holds an open folder."""
         return os.statvfs(descriptor)
 
+    def query(self, connection: sqlite3.Connection, sql: str, parameters: tuple[Any, ...] = ()) -> list[Any]:
+        """Run a statement of the ledger and return all its results."""
+        return connection.execute(sql, parameters).fetchall()
+
+    def commit(self, connection: sqlite3.Connection) -> None:
+        """Make a transaction of the ledger durable."""
+        connection.execute("COMMIT")
+
+    def send(self, end: socket.socket, data: bytes, descriptors: Sequence[int]) -> None:
+        """Send one message, with descriptors, through the pipe between the parent and a worker."""
+        socket.send_fds(end, [data], list(descriptors))
+
+    def receive(self, end: socket.socket, size: int) -> tuple[bytes, list[int]]:
+        """Take one message and its descriptor from that pipe; b"" when the other side is gone."""
+        data, descriptors, _, _ = socket.recv_fds(end, size, 1, socket.MSG_CMSG_CLOEXEC)
+        return data, descriptors
+
 
 REAL: Final = System()
+
+
+def at(path: str | bytes) -> Entry:
+    """Return a full path as an entry."""
+    return Entry(None, os.fsencode(path))
+
+
+def shut(system: System, descriptor: int) -> None:
+    """Close a descriptor. What was to last has been synced before, and Linux frees it whatever close reports."""
+    with suppress(OSError):
+        system.close(descriptor)
 
 
 def _at(entry: Entry) -> int:
