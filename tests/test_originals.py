@@ -148,6 +148,20 @@ def test_a_folder_that_refuses_keeps_the_original(desk: Desk, action: Action, co
     assert desk.copies() == ["in/trip/a.jpg"]
 
 
+def test_a_disk_that_turns_read_only_is_waited_for(desk: Desk) -> None:
+    """An original that cannot be moved because the processed folder's disk is read-only stays owed: the place is told."""
+
+    def refusing(name: str, _args: tuple[Any, ...]) -> None:
+        if name == "mkdir":
+            raise OSError(errno.EROFS, "no")
+
+    with pytest.raises(PlaceError) as raised:
+        desk.dispose("move", FakeSystem(hook=refusing))
+    assert (raised.value.role, raised.value.code) == ("processed", errno.EROFS)
+    assert isinstance(desk.dispose("move", FakeSystem()), Disposed)
+    assert desk.moved() == [("trip/a.jpg", PHOTO)]
+
+
 @pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("change", ["content", "time", "replaced", "link"])

@@ -25,7 +25,7 @@ _PLACE_CODES: Final = FULL | FAILING | STARVED | {errno.EROFS}
 # These are a place's fault only at its root: in a sub-folder they concern the photos of that folder.
 _ROOT_CODES: Final = frozenset({errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 # An inbox, a processed or a failed folder that refuses is not waited for: the photo simply stays where it is.
-_REFUSALS: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+_REFUSALS: Final = frozenset({errno.EACCES, errno.EPERM})
 
 
 class SourceGone(AnimedError):  # noqa: N818 - it names a state, like FileNotFoundError's "not found".
@@ -57,7 +57,9 @@ def translate(error: OSError, place: Place, below: bytes = b"") -> PlaceError | 
     code = error.errno or errno.EIO
     where = os.path.join(os.fsencode(place.root), below).rstrip(b"/")
     text = f"{os.strerror(code)}: {printable(where)}"
-    refused = place.role != "output" and code in _REFUSALS
+    # A read-only inbox may well be one by intent, and its photos can be drawn; what a read-only disk cannot take now is
+    # owed until it can.
+    refused = place.role != "output" and (code in _REFUSALS or (place.role == "inbox" and code == errno.EROFS))
     if not refused and (code in _PLACE_CODES or (not below and code in _ROOT_CODES)):
         return PlaceError(place.role, code, place.root, text)
     return PhotoError(Reason.OUTPUT_DENIED, text)
