@@ -193,6 +193,12 @@ def unmoved_original(world: World) -> None:
     (world.ground.processed / "moved.jpg").rename(world.original(world.moved))
 
 
+def kept_original(world: World) -> None:
+    """Leave a file that nobody touched, and say so: it is to be moved all the same."""
+    unmoved_original(world)
+    world.say("original.kept", world.moved, level="warning")
+
+
 def left_stage(world: World) -> None:
     (world.ground.output("phone") / ".syncthing.animed-1-2.tmp").write_bytes(b"x")
 
@@ -279,6 +285,7 @@ def orphan(world: World) -> None:
         (lost_moved_original, "an original was lost: moved.jpg"),
         (changed_moved_original, "a processed file that is no original: moved.jpg"),
         (unmoved_original, "an original was not moved: moved.jpg"),
+        (kept_original, "an original was not moved: moved.jpg"),
         (left_stage, "no photo's picture"),
         (left_private_name, "a file in an inbox that nobody left there"),
         (left_part, "a processed file that is no original"),
@@ -302,6 +309,23 @@ def test_every_broken_promise_is_found(world: World, breach: Callable[[World], N
     """A checker that cannot fail proves nothing: each breach is made on purpose, and named."""
     breach(world)
     assert found in world.broken()
+
+
+def test_an_original_that_was_touched_meanwhile_may_be_kept(world: World) -> None:
+    """With another time it is not the file that was read; where the log says so it may stay."""
+    unmoved_original(world)
+    world.story.restat(world.moved, "mtime set")
+    assert "an original was not moved" in world.broken()
+    world.say("original.kept", world.moved, level="warning")
+    assert world.broken() == ""
+
+
+def test_a_reload_without_its_answer_is_found(world: World) -> None:
+    """An error line for a configuration that cannot be used is no breach; refusing a good one is."""
+    world.say("config.rejected", level="error")
+    assert world.broken() == ""
+    world.evidence.unanswered = 1
+    assert "1 reloads were not answered" in check(world.story, world.evidence)[0].what
 
 
 def test_a_kill_may_cost_a_line_but_only_one(world: World) -> None:

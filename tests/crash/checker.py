@@ -8,6 +8,8 @@ The rules, where they need a word:
 * A version has one picture at most, whatever the recipes were, and one outcome line at most. A kill -9 of the service
   may cost one line, never the outcome; a failure is then among those that `animed failed` tells.
 * A failed file is tried again when its stat changes, and may then fail once more for each such change.
+* An original whose stat changed between its drawing and its moving is not the file that was read: it may be kept, and
+  the log says so.
 * A file that was seen before it was complete may fail with that size; one that changed meanwhile may fail as `changed`.
 """
 
@@ -205,8 +207,11 @@ class _Check:
         for photo in moving:
             if photo.last is None or photo.last.content.shape is None:
                 continue
-            if (photo.inbox, photo.path) in self._evidence.originals:
-                yield Breach(f"an original was not moved: {photo.path}", photo)
+            key = photo.inbox, photo.path
+            if key in self._evidence.originals:
+                if photo.last.stats == 1 or key not in self._evidence.kept:
+                    yield Breach(f"an original was not moved: {photo.path}", photo)
+                continue
             waiting[photo.last.content.sha256] += 1
             if waiting[photo.last.content.sha256] > there[photo.last.content.sha256]:
                 yield Breach(f"an original was lost: {photo.path} is not among the processed ones", photo)

@@ -70,6 +70,7 @@ class Evidence:
     failed: list[tuple[str, str, str]] = field(default_factory=list)  # inbox, path, reason
     unsettled: str = ""  # what was still going on when the service had had all the time it could want
     check_status: int = 0  # of `status --check`, when all was healed
+    kept: set[tuple[str, str]] = field(default_factory=set)  # originals that the log says were kept
     unanswered: int = 0  # reloads that nothing was said of
 
     @property
@@ -129,6 +130,8 @@ def _read_log(life: Life, roots: dict[str, str], found: Evidence) -> None:
             continue
         if not _is_sound(fields):
             found.bad_lines.append(f"life {life.number}: {text}")
+        if fields.get("event") == "original.kept":
+            found.kept.add((fields["inbox"], str(fields["path"]).removeprefix(roots[fields["inbox"]])))
         if fields.get("event") in OUTCOMES:
             path = str(fields["path"]).removeprefix(roots[fields["inbox"]])
             found.outcomes.append(Line(life.number, fields["inbox"], path, fields["event"][5:], fields))

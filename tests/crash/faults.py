@@ -16,7 +16,6 @@ from .settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from .ground import Ground
     from .plan import Step
@@ -205,10 +204,10 @@ class Faults:
 
     def overflow(self, step: Step) -> bool:
         """Make more events than the kernel keeps, while the service cannot read them."""
-        folder = self._ground.real / step.dice.choice(INBOXES)
-        self._note("overflow", folder.name)
+        inbox = step.dice.choice(INBOXES)
+        self._note("overflow", inbox)
         self._service.freeze()
-        _storm(folder, (queue_length() or 0) // 2)
+        self._ground.storm(inbox, (queue_length() or 0) // 2)
         self._service.thaw()
         return True
 
@@ -287,13 +286,3 @@ class Faults:
         new = self._ground.config.with_suffix(".new")
         new.write_text(text)
         new.replace(self._ground.config)
-
-
-def _storm(folder: Path, files: int) -> None:
-    """Make and remove files as fast as can be; each gives four events."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-    with_number = os.fspath(folder / ".storm-{}.tmp")
-    for number in range(files):
-        name = with_number.format(number)
-        os.close(os.open(name, flags, 0o600))
-        os.unlink(name)

@@ -130,6 +130,14 @@ class Ground:
         for inbox in tuple(self.away):
             self.bring_back(inbox)
 
+    def storm(self, inbox: str, files: int) -> None:
+        """Make and remove files in an inbox as fast as can be; each gives four events."""
+        with_number = os.fspath(self.real / inbox / ".storm-{}.tmp")
+        for number in range(files):
+            name = with_number.format(number)
+            os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            os.unlink(name)
+
     # The end.
 
     def close(self, *, keep: bool) -> None:
