@@ -149,7 +149,7 @@ def test_a_folder_that_refuses_keeps_the_original(desk: Desk, action: Action, co
 
 
 def test_a_disk_that_turns_read_only_is_waited_for(desk: Desk) -> None:
-    """An original that cannot be moved because the processed folder's disk is read-only stays owed: the place is told."""
+    """What the disk of the processed folder, read-only for now, cannot take stays owed: the place is told."""
 
     def refusing(name: str, _args: tuple[Any, ...]) -> None:
         if name == "mkdir":
