@@ -91,11 +91,11 @@ def test_missing_folders_are_made_private(tmp_path: Path) -> None:
 
 
 def test_a_file_in_the_way_is_a_clear_error(tmp_path: Path) -> None:
-    """Where a folder cannot be made because a file has its place, the error says so with exit status 73."""
+    """Where a folder cannot be made because a file has its place, the error says so, with the exit status after which a service is started anew."""
     (tmp_path / "file").touch()
     with pytest.raises(StateFolderError, match="cannot be used: Not a directory") as caught:
         InstanceLock(str(tmp_path / "file" / "state")).acquire()
-    assert caught.value.exit_status == 73
+    assert caught.value.exit_status == 1
     with pytest.raises(StateFolderError, match="Not a directory"):
         InstanceLock(str(tmp_path / "file")).acquire()
 

@@ -12,7 +12,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Final, Self
 
-from animed.errors import EXIT_CANNOT_CREATE, AnimedError, LockedError
+from animed.errors import AnimedError, LockedError
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -23,9 +23,7 @@ PAUSE_S: Final = 0.02
 
 
 class StateFolderError(AnimedError):
-    """The state folder cannot be made or used."""
-
-    exit_status = EXIT_CANNOT_CREATE
+    """The state folder cannot be made or used: a service manager starts the service again, for a disk can be freed."""
 
 
 def make_state_dir(state_dir: str) -> None:
