@@ -79,6 +79,7 @@ HEALED_S: Final = 20.0  # the tries of a photo outlast it: 5 + 15 s
 # The other side is gone: that is the end of a process, and does not come and go.
 FINAL: Final = {errno.EPIPE, errno.ECONNRESET, errno.ETOOMANYREFS}
 # Where a folder refuses to let an original go, it stays, and the log says so.
+FEW: Final = 16  # calls of one kind that are each tried as the first of a fault that lasts
 MANY: Final = 5  # calls of one kind, of which not every code is tried at every one
 REFUSING: Final = {"open", "lstat", "fstat", "fsync", "rename", "rename_free", "unlink", "mkdir"}
 WAYS: Final[dict[str, dict[str, Any]]] = {
@@ -178,7 +179,8 @@ def cases(call: str, count: int) -> Iterator[tuple[int, dict[str, Any]]]:
         some = sorted({0, count // 2, count - 1})
         yield from ((code, {"skip": at}) for at in (range(count) if code in COMMON or count < MANY else some))
         if code not in FINAL:
-            yield from ((code, {"skip": at, "times": None}) for at in some)
+            places = range(count) if count < FEW else some
+            yield from ((code, {"skip": at, "times": None}) for at in places)
     for code in LATE.get(call, ()):
         yield from ((code, {"skip": at, "late": True}) for at in range(count))
 
