@@ -91,7 +91,7 @@ def test_missing_folders_are_made_private(tmp_path: Path) -> None:
 
 
 def test_a_file_in_the_way_is_a_clear_error(tmp_path: Path) -> None:
-    """Where a folder cannot be made because a file has its place, the error says so, with the exit status after which a service is started anew."""
+    """Where a folder cannot be made because a file has its place, the error says so; a later start may go well."""
     (tmp_path / "file").touch()
     with pytest.raises(StateFolderError, match="cannot be used: Not a directory") as caught:
         InstanceLock(str(tmp_path / "file" / "state")).acquire()
