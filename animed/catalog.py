@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from animed.errors import StyleError
 from animed.records import Upsampling, WeightsFile
@@ -22,6 +22,7 @@ from animed.records import Upsampling, WeightsFile
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+RESERVED: Final = "from-folder"
 SUFFIX: Final = ".safetensors"
 _UNSAFE: Final = frozenset({".pt", ".pth", ".ckpt", ".bin", ".pkl", ".pickle"})
 _CHUNK: Final = 2**20
@@ -46,6 +47,14 @@ class Card(BaseModel):
     licence: Text
     source: Text
     sha256: str = Field(pattern=r"\A[0-9a-f]{64}\z")
+
+    @field_validator("name")
+    @classmethod
+    def _not_reserved(cls, name: str) -> str:
+        """Refuse the word that, in the configuration, lets folders name the style."""
+        if name == RESERVED:
+            raise ValueError(f"{RESERVED} cannot be the name of a style")
+        return name
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from animed.daemon.journal import Journal
 from animed.daemon.loop import Daemon
 from animed.daemon.mailbox import Mailbox
 from animed.daemon.putting import Delivery
-from animed.daemon.recipes import stage_of, temp_prefix
+from animed.daemon.recipes import Recipes, stage_of, temp_prefix
 from animed.daemon.reload import Renewal
 from animed.daemon.report import Reporter
 from animed.daemon.setup import Candidate, Setup
@@ -80,6 +80,7 @@ class Bench:
             limits=LimitsConfig(backlog=backlog, min_free=1000, images_per_minute=pace),
             schedule=ScheduleConfig.model_validate({"active": active}),
         )
+        self.recipes: Recipes | None = None  # of all inboxes, where the configuration is not to decide
         self._open()
         if start:
             self.start()
@@ -122,8 +123,9 @@ class Bench:
     def _setup(self, config: Config, inbox: InboxConfig, weights: str) -> Setup:
         rules = Rules(extensions=inbox.extensions, ignore=inbox.ignore)
         recipe = replace(RECIPE, quality=inbox.quality, weights_sha256=weights)
+        recipes = self.recipes or Recipes({recipe.style: recipe})
         delivery = Delivery(str(inbox.output), stage_of(inbox, "inst", "run"), None, None)
-        return Setup(inbox, recipe, delivery, rules, min_free=config.limits.min_free, impatient=self.once)
+        return Setup(inbox, recipes, delivery, rules, min_free=config.limits.min_free, impatient=self.once)
 
     def _make(self, setup: Setup) -> Inbox:
         name = setup.config.name

@@ -29,7 +29,7 @@ from animed.daemon.journal import Journal
 from animed.daemon.loop import Daemon
 from animed.daemon.mailbox import Mailbox
 from animed.daemon.putting import Delivery
-from animed.daemon.recipes import stage_of, temp_prefix
+from animed.daemon.recipes import Recipes, stage_of, temp_prefix
 from animed.daemon.reload import Renewal
 from animed.daemon.report import Reporter
 from animed.daemon.setup import Candidate, Setup
@@ -86,7 +86,7 @@ class InlineThread(IoThread):
             self._beat_at = None
             return False
         if isinstance(request, Slices):
-            self._scans.append((request, request.slices(self._system)))
+            self._scans.append((request, self._runner.slices(request)))
         elif request is not None:
             self._run(request)
         return True
@@ -194,7 +194,7 @@ class SeamWorld:
         prefix = temp_prefix(ledger.instance)
         delivery = Delivery(str(self.output), stage_of(config, ledger.instance, "run"), config.mode.dir, os.getgid())
         rules = Rules(extensions=config.extensions)
-        setup = Setup(config, RECIPE, delivery, rules, min_free=0)
+        setup = Setup(config, Recipes({RECIPE.style: RECIPE}), delivery, rules, min_free=0)
         self.inbox = Inbox(setup, thread=self.thread, hints=lambda _: None, log=log, temp_prefix=prefix, outputs=set())
         reporter = Reporter(log, {"phone": str(self.root)})
         policies = {"phone": RetryPolicy(self.attempts, 2, Backoff(5, 3, 900))}

@@ -504,7 +504,6 @@ def test_wrong_values_elsewhere(folder: Folder, text: str, words: str) -> None:
 @pytest.mark.parametrize(
     "keys",
     [
-        "style: from-folder",
         "output_size: original",
         "layout: date",
         "dedupe: similar",

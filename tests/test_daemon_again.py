@@ -11,6 +11,7 @@ from daemon_bench import RECIPE, Bench
 
 from animed.config.models import LimitsConfig
 from animed.daemon.questions import Questions
+from animed.daemon.recipes import Recipes
 from animed.errors import PlaceError
 from animed.service.protocol import RequestError
 
@@ -148,7 +149,7 @@ def test_pictures_of_another_recipe_are_drawn_again(bench: Callable[..., Bench])
     """After a change of recipe the finished photos are drawn by the new one, once; those of today's are left."""
     run = bench()
     done(run, b"a.jpg", b"b.jpg")
-    run.inbox.recipe = replace(RECIPE, quality=50)
+    run.inbox.recipes = Recipes({"cel": replace(RECIPE, quality=50)})
     done(run, b"c.jpg")
     assert ask(run, "retry", outdated=True) == {"queued": 2, "unknown": [], "busy": []}
     run.run(2)
@@ -164,7 +165,7 @@ def test_an_outdated_picture_without_its_original_stays(bench: Callable[..., Ben
     """A photo that left the inbox cannot be drawn again: it stays done, and nothing waits for it for ever."""
     run = bench()
     done(run, b"a.jpg")
-    run.inbox.recipe = replace(RECIPE, quality=50)
+    run.inbox.recipes = Recipes({"cel": replace(RECIPE, quality=50)})
     run.world.photos.clear()
     assert ask(run, "retry", outdated=True)["queued"] == 1
     run.run(2)

@@ -12,6 +12,7 @@ from daemon_bench import RECIPE, WALL
 from animed.config.windows import format_window
 from animed.daemon.looking import Digest, Scan
 from animed.daemon.questions import Questions
+from animed.daemon.recipes import Recipes
 from animed.intake.watch import Hint
 from animed.records import PhotoKey, Sighting
 
@@ -420,7 +421,7 @@ def test_an_import_does_not_starve_one_photo(bench: Callable[..., Bench], recipe
     """With 10,000 photos before it, everything in hand and all workers full, one photo of another inbox is next."""
     run = bench(names=("import", "phone"), workers=2, backlog=10_000, pace=pace, watch="off", dedupe="path")
     if recipes == "different":
-        run.desk.inboxes["phone"].recipe = replace(RECIPE, strength=0.5)
+        run.desk.inboxes["phone"].recipes = Recipes({"cel": replace(RECIPE, strength=0.5)})
     write(run, "import", *numbered(10_000))
     for _ in range(5):
         run.run(2)
@@ -444,7 +445,7 @@ def test_an_import_does_not_starve_one_photo(bench: Callable[..., Bench], recipe
 def test_two_imports_share_the_workers(bench: Callable[..., Bench]) -> None:
     """Two imports of different recipes are begun in equal parts, from the start on."""
     run = bench(names=("one", "two"), workers=1, batch=8, watch="off", dedupe="path", backlog=1000)
-    run.desk.inboxes["two"].recipe = replace(RECIPE, strength=0.5)
+    run.desk.inboxes["two"].recipes = Recipes({"cel": replace(RECIPE, strength=0.5)})
     write(run, "one", *numbered(60))
     write(run, "two", *numbered(60))
     run.turn()

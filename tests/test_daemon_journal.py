@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from animed.daemon.journal import Journal
+from animed.daemon.presence import Presence
 from animed.schedule.store import LedgerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 
 class Desk:
@@ -22,7 +24,8 @@ class Desk:
     def __init__(self) -> None:
         self.log = ListLog()
         log: Any = self.log
-        self.journal = Journal(log)
+        self.missing = ""
+        self.journal = Journal(log, lambda: self.missing)
         self.done: list[str] = []
         self.full = False
         self.tries = 0
@@ -141,3 +144,56 @@ def test_commits_made_by_what_follows_queue_behind(nested: list[int], full_at: i
     steps = [desk.done[at : at + 3] for at in range(0, len(desk.done), 3)]
     assert all([line.split()[0] for line in step] == ["write", "then", "end"] for step in steps)
     assert all(len({line.split()[1] for line in step}) == 1 for step in steps)
+
+
+def test_a_missing_file_takes_no_commits() -> None:
+    """While the ledger's file is away nothing is written into what is left of it; then all goes on in order."""
+    desk = Desk()
+    desk.commit(0)
+    desk.missing = "gone"
+    desk.commit(1, 10.0)
+    desk.commit(2, 10.5)
+    desk.journal.tick(11.0)
+    assert desk.tries == 1
+    assert desk.journal.blocked
+    assert [line["detail"] for line in desk.log.events("disk.low")] == ["gone"]
+    desk.missing = ""
+    desk.journal.tick(60.0)
+    assert desk.done == ["write 0", "then 0", "write 1", "then 1", "write 2", "then 2"]
+    assert not desk.journal.blocked
+    assert desk.log.names() == ["disk.low", "disk.recovered"]
+
+
+def test_a_service_without_commits_notices_too() -> None:
+    """A turn of the loop looks at the file, at most once a second; nothing is due for that while all is well."""
+    desk = Desk()
+    desk.journal.tick(10.0)
+    assert desk.journal.next_due() is None
+    desk.missing = "gone"
+    desk.journal.tick(10.5)
+    assert not desk.journal.blocked
+    desk.journal.tick(11.0)
+    assert desk.journal.blocked
+    assert desk.journal.next_due() == 12.0
+    desk.missing = ""
+    desk.journal.tick(12.0)
+    assert not desk.journal.blocked
+    assert desk.log.names() == ["disk.low", "disk.recovered"]
+
+
+def test_the_file_is_known_by_more_than_its_name(tmp_path: Path) -> None:
+    """Removed, replaced by a copy, and brought back: only the very file that was opened counts."""
+    file = tmp_path / "state" / "ledger.db"
+    file.parent.mkdir()
+    file.write_bytes(b"ledger")
+    presence = Presence(str(file))
+    assert presence.missing() == ""
+    file.parent.rename(tmp_path / "away")
+    assert "is gone" in presence.missing()
+    file.parent.mkdir()
+    file.write_bytes(b"ledger")
+    assert "restart" in presence.missing()
+    file.unlink()
+    file.parent.rmdir()
+    (tmp_path / "away").rename(file.parent)
+    assert presence.missing() == ""

@@ -436,7 +436,7 @@ def test_a_new_style_waits_for_workers_that_know_it(bench: Callable[..., Bench])
     run.draw_all()
     run.world.write(b"b.jpg", b"b")
     run.run(5)
-    assert run.inbox.recipe.weights_sha256 == "bb"
+    assert run.inbox.recipes.by_style["cel"].weights_sha256 == "bb"
     assert not run.pool.jobs
     run.pool.rolled = True
     run.run(5)

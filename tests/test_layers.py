@@ -21,14 +21,17 @@ PACKAGE = TOP / "animed"
 # ---- The table -----------------------------------------------------------------------------------------------------
 
 BOTTOM: Final = frozenset({"errors", "records"})
-ROOT: Final = BOTTOM | {"config", "logs", "catalog", "opening", "system"}
+ROOT: Final = BOTTOM | {"config", "logs", "catalog", "opening", "system", "aside", "limited"}
 PARENT_ROOMS: Final = frozenset({"intake", "schedule", "engine", "delivery", "service"})
 
 # A room may import itself and what stands here.
 MAY_IMPORT: Final[dict[str, frozenset[str]]] = {
     "errors": frozenset(),
     "records": frozenset({"errors"}),
-    **dict.fromkeys(("config", "logs", "catalog", "system"), BOTTOM),
+    "aside": frozenset({"errors"}),
+    "limited": frozenset({"aside"}),
+    "config": BOTTOM | {"limited"},
+    **dict.fromkeys(("logs", "catalog", "system"), BOTTOM),
     "opening": BOTTOM | {"system"},
     **dict.fromkeys(("intake", "schedule", "engine", "delivery", "service", "imaging", "style"), ROOT),
     "daemon": ROOT | PARENT_ROOMS,

@@ -381,7 +381,7 @@ def test_an_unkillable_worker_is_given_up(table: Table) -> None:
     for now in (10.0, 12.0):
         table.tick(now)
     died = only(table.tick(22.0), WorkerDied)
-    assert (died.cause, len(died.suspects)) == ("timeout", 1)
+    assert (died.cause, len(died.suspects)) == ("unkillable", 1)
     assert len(table.workers) == 2
     assert table.workers[0].closed
     assert not table.pool.silent(100.0)

@@ -41,6 +41,7 @@ OUTSIDE: Final = {
     "daemon.hookprocess": "the pipes of a program of the user's, which runs after the outcome",
     "daemon.hookstart": "the same program: whether it can be run",
     "daemon.mailbox": "the eventfd that wakes the loop; no file, and it has no fault that could pass",
+    "daemon.presence": "a look at whether the ledger's file is still there; what it cannot see counts as gone",
     "daemon.signals": "the socket pair that wakes the loop",
     "engine.limits": "the worker sets its own process up, before the first photo",
     "engine.machine": "what the machine has, from /proc",

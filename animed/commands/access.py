@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from animed import config
+from animed.limited import limited
 from animed.records import PhotoKey
 from animed.schedule.ledger import FILE_NAME
 from animed.service import control
@@ -34,20 +36,30 @@ def full_path(path: Path) -> bytes:
     """Return the place that a path means: real folders, and the last name as it is, for a photo may be a link."""
     folder, name = os.path.split(os.path.join(os.getcwdb(), os.fsencode(path)))
     if name in {b"", b".", b".."}:
-        return os.path.realpath(os.path.join(folder, name))
-    return os.path.join(os.path.realpath(folder), name)
+        return real_path(os.path.join(folder, name))
+    return os.path.join(real_path(folder), name)
+
+
+@lru_cache(maxsize=1024)
+def real_path(path: bytes) -> bytes:
+    """Return where a folder really is; by its name alone when its file system does not answer."""
+    try:
+        real: bytes = limited(os.path.realpath, path, folder=os.fsdecode(path))
+    except TimeoutError:
+        return os.path.abspath(path)
+    return real
 
 
 def find_inbox(path: bytes, inboxes: Iterable[InboxConfig]) -> str | None:
     """Return the name of the inbox whose folder a full path is, or leads to by a link; None for any other path."""
-    real = os.path.realpath(path)
-    return next((inbox.name for inbox in inboxes if os.path.realpath(os.fsencode(inbox.path)) == real), None)
+    real = real_path(path)
+    return next((inbox.name for inbox in inboxes if real_path(os.fsencode(inbox.path)) == real), None)
 
 
 def find_photo(path: bytes, inboxes: Iterable[InboxConfig]) -> PhotoKey | None:
     """Return how the ledger names a full path, or None when it lies below no inbox."""
     for inbox in inboxes:
-        root = os.path.join(os.path.realpath(os.fsencode(inbox.path)), b"")
+        root = os.path.join(real_path(os.fsencode(inbox.path)), b"")
         if path.startswith(root) and path != root:
             return PhotoKey(inbox.name, path[len(root) :])
     return None

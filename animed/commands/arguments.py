@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 # typer evaluates the annotations of every command when it builds the parser, so the name must exist then.
-from pathlib import Path  # noqa: TC003 -- see above
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -69,10 +69,10 @@ def run(context: typer.Context, config: ConfigOption = None) -> None:
 @app.command()
 def once(
     context: typer.Context,
-    paths: Annotated[list[Path] | None, typer.Argument(metavar="PATH", show_default=False, readable=False)] = None,
+    paths: Annotated[list[Path] | None, typer.Argument(metavar="PATH", show_default=False, parser=Path)] = None,
     output: Annotated[
         Path | None,
-        typer.Option("-o", metavar="DIR", show_default=False, readable=False, help="Where the pictures of PATHs go."),
+        typer.Option("-o", metavar="DIR", show_default=False, parser=Path, help="Where the pictures of PATHs go."),
     ] = None,
     style: Annotated[
         str | None,
@@ -109,7 +109,7 @@ def check(
         typer.Option(
             metavar="PATH",
             show_default=False,
-            readable=False,
+            parser=Path,
             help="Say why this file is or is not taken, and where it stands.",
         ),
     ] = None,
@@ -163,7 +163,7 @@ def failed(context: typer.Context, as_json: JsonOption = False, config: ConfigOp
 @app.command()
 def retry(
     context: typer.Context,
-    paths: Annotated[list[Path] | None, typer.Argument(metavar="PATH", show_default=False, readable=False)] = None,
+    paths: Annotated[list[Path] | None, typer.Argument(metavar="PATH", show_default=False, parser=Path)] = None,
     every: Annotated[bool, typer.Option("--all", help="Every photo that failed.")] = False,
     outdated: Annotated[bool, typer.Option("--outdated", help="Every picture that another recipe made.")] = False,
     config: ConfigOption = None,
@@ -187,7 +187,7 @@ def retry(
 @app.command()
 def forget(
     context: typer.Context,
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH", show_default=False, readable=False)],
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH", show_default=False, parser=Path)],
     config: ConfigOption = None,
 ) -> None:
     """Treat photos as never seen: those that are still in the inbox are drawn again.

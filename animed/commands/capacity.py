@@ -10,11 +10,13 @@ from animed.commands.findings import Finding, failure, good, warning
 from animed.commands.output import counted, shown, size
 from animed.commands.places import describe
 from animed.commands.verdict import rules_of
+from animed.config.inbox import FROM_FOLDER
 from animed.daemon.parts import wishes_of
 from animed.engine import machine as machines
 from animed.engine import plan as plans
 from animed.errors import AnimedError, StyleError
 from animed.intake.filesystem import fs_type, inotify_limits, wants_polling
+from animed.limited import limited
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -27,16 +29,17 @@ if TYPE_CHECKING:
     Draw = Callable[[Config], Mapping[str, object]]
 
 _MOST_FOLDERS: Final = 100_000  # counting stops here: a check should not walk for minutes
+_COUNTING_S: Final = 20.0  # and here, where it takes long
 _SPARE: Final = 2  # other programs of this user watch folders as well: half of the limit counts as free
 
 
 def look_at_inotify(config: Config, limits: InotifyLimits | None = None) -> Iterator[Finding]:
     """Compare the folders that are to be watched with what the kernel allows this user."""
-    watched = [inbox for inbox in config.inboxes if _is_watched(inbox)]
+    watched = [count for inbox in config.inboxes if (count := _folders_of(inbox))]
     if not watched:
         return
     limits = limits or inotify_limits()
-    folders = sum(_count_folders(inbox) for inbox in watched)
+    folders = sum(watched)
     text = f"{counted(folders, 'folder')} to watch, {_known(limits.max_user_watches)} allowed"
     if limits.max_user_watches is not None and folders * _SPARE > limits.max_user_watches:
         remedy = f"set the sysctl fs.inotify.max_user_watches to {folders * 4} or more; else they are polled"
@@ -52,12 +55,17 @@ def look_at_inotify(config: Config, limits: InotifyLimits | None = None) -> Iter
 def look_at_weights(config: Config) -> Iterator[Finding]:
     """Compare the weights of every style in use with their card."""
     catalog = Catalog.read(styles_dir=config.styles_dir)
-    for name in sorted({inbox.style for inbox in config.inboxes}):
+    named = {inbox.style for inbox in config.inboxes}
+    every = {style.name for style in catalog.styles} | {problem.name for problem in catalog.problems}
+    for name in sorted((named | (every if FROM_FOLDER in named else set())) - {FROM_FOLDER}):
         try:
             style = catalog.get(name)
             catalog.verify(style)
         except StyleError as error:
-            yield failure("weights", name, describe(error), error.remedy, status=error.exit_status)
+            if name in named:
+                yield failure("weights", name, describe(error), error.remedy, status=error.exit_status)
+            else:
+                yield warning("weights", name, f"no folder can name it: {describe(error)}", error.remedy)
         else:
             yield good("weights", name, f"{shown(str(style.weights))} is what its card says")
 
@@ -85,6 +93,18 @@ def look_at_picture(config: Config, draw: Draw) -> Finding:
     except AnimedError as error:
         return failure("picture", "", describe(error), error.remedy, status=error.exit_status)
     return good("picture", "", ", ".join(f"{name} {_plain(value)}" for name, value in figures.items()))
+
+
+def _folders_of(inbox: InboxConfig) -> int:
+    """Return how many folders of an inbox are to be watched; 0 where its file system does not answer."""
+    try:
+        return limited(_watched_folders, inbox, folder=inbox.path, limit=_COUNTING_S)
+    except TimeoutError:
+        return 0
+
+
+def _watched_folders(inbox: InboxConfig) -> int:
+    return _count_folders(inbox) if _is_watched(inbox) else 0
 
 
 def _is_watched(inbox: InboxConfig) -> bool:

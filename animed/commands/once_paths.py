@@ -15,8 +15,7 @@ from animed.commands.output import duration, note, say, shown
 from animed.commands.progress import Bar
 from animed.daemon.bypath import errands_of, make_output, pictures_of, settings_of, styles_dir_of
 from animed.daemon.errands import Drawn, Errand, Errands
-from animed.daemon.parts import styles_of
-from animed.daemon.styles import complaint_about
+from animed.daemon.styles import complaint_about, styles_of
 from animed.errors import EXIT_CANNOT_CREATE, EXIT_OK, EXIT_SOME_FAILED, EXIT_USAGE
 
 if TYPE_CHECKING:

@@ -25,15 +25,17 @@ from animed.errors import (
 )
 from animed.intake.filesystem import UNKNOWN, fs_type, wants_polling
 from animed.intake.scan import root_identity
+from animed.limited import PATIENCE_S, limited
 from animed.records import Stage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from animed.config import Config, InboxConfig
 
 _CONNECTED: Final = "make the folder, or mount the share that it lies on"
+SILENT: Final = "the file system does not answer"
 _RIGHTS: Final = "give this user the right, or run animed as another user"
 # A prefix of its own: a running service sweeps only what carries its own instance's.
 _PREFIX: Final = ".syncthing.animed-check-"
@@ -41,25 +43,37 @@ _PREFIX: Final = ".syncthing.animed-check-"
 
 def look_at_inbox(inbox: InboxConfig) -> Iterator[Finding]:
     """Look at an inbox and at every folder that its photos can come to."""
-    yield _inbox(inbox)
-    yield _watching(inbox)
-    yield _output(inbox)
+    first = _looked("inbox", inbox, inbox.path, _inbox, inbox)
+    yield first
+    if first.level != "fail" or SILENT not in first.text:
+        yield _looked("watch", inbox, inbox.path, _watching, inbox)
+    yield _looked("output", inbox, inbox.output, _output, inbox)
     if inbox.originals == "move":
-        yield _target("processed", inbox.name, inbox.processed_dir)
+        yield _looked("processed", inbox, inbox.processed_dir, _target, "processed", inbox.name, inbox.processed_dir)
     if inbox.failed != "leave":
-        yield _target("failed", inbox.name, inbox.failed_dir)
+        yield _looked("failed", inbox, inbox.failed_dir, _target, "failed", inbox.name, inbox.failed_dir)
     try:
         group_of(inbox)
     except ConfigError as error:
         yield failure("group", inbox.name, error.title, error.remedy, status=error.exit_status)
 
 
+def _looked(check: str, inbox: InboxConfig, folder: Path, look: Callable[..., Finding], *arguments: object) -> Finding:
+    """Return what a look finds, or that the folder's file system does not answer."""
+    try:
+        return limited(look, *arguments, folder=folder)
+    except TimeoutError:
+        status = EXIT_TEMPORARY if check == "inbox" else EXIT_CANNOT_CREATE
+        text = f"{shown(str(folder))}: {SILENT} within {PATIENCE_S:g} s"
+        return failure(check, inbox.name, text, "look after the share that it lies on", status=status)
+
+
 def look_at_space(config: Config) -> Iterator[Finding]:
     """Look at the free space of every output that is there."""
     for inbox in config.inboxes:
         try:
-            free = free_bytes(str(inbox.output)).bytes
-        except (PlaceError, PhotoError):
+            free = limited(free_bytes, str(inbox.output), folder=inbox.output).bytes
+        except (PlaceError, PhotoError, TimeoutError):
             continue  # Told as a finding of the output itself.
         least = config.limits.min_free
         text = f"{size(free)} free, {size(least)} wanted (limits.min_free)"

@@ -7,6 +7,7 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from animed.commands.access import real_path
 from animed.commands.findings import Finding, warning
 from animed.commands.output import shown
 
@@ -42,4 +43,6 @@ def _photos_around(place: Path, config: Config) -> Path | None:
     """Return the inbox or output that a path lies in, as the system sees it."""
     real = Path(os.path.realpath(place))
     folders = [folder for inbox in config.inboxes for folder in (inbox.path, inbox.output)]
-    return next((folder for folder in folders if real.is_relative_to(os.path.realpath(folder))), None)
+    return next(
+        (folder for folder in folders if real.is_relative_to(os.fsdecode(real_path(os.fsencode(folder))))), None
+    )

@@ -7,11 +7,14 @@ import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from animed.commands.access import find_inbox, find_photo, full_path
+from animed.catalog import Catalog
+from animed.commands.access import find_inbox, find_photo, full_path, real_path
 from animed.commands.output import shown
+from animed.daemon.recipes import style_named_by
 from animed.errors import PlaceError
 from animed.intake.rules import Rules
 from animed.intake.scan import MARKER
+from animed.limited import limited
 from animed.opening import NotRegularError, kind_of, leads_to, lstat_beneath
 from animed.records import PhotoKey, absolute
 
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from animed.config import Config, InboxConfig
+    from animed.opening import Identity
     from animed.records import FileStat
 
     Look = FileStat | NotRegularError | PlaceError | OSError
@@ -54,7 +58,7 @@ def locate(config: Config, path: Path) -> tuple[bytes, PhotoKey | None]:
     written = os.path.normpath(os.path.join(os.getcwdb(), os.fsencode(path)))
     for inbox in config.inboxes:
         root = os.path.join(os.path.normpath(os.fsencode(inbox.path)), b"")
-        real = os.path.join(os.path.realpath(os.fsencode(inbox.path)), b"")
+        real = os.path.join(real_path(os.fsencode(inbox.path)), b"")
         for each in (root, real):
             if written.startswith(each) and written != each:
                 return written, PhotoKey(inbox.name, written[len(each) :])
@@ -67,11 +71,30 @@ def judge(config: Config, full: bytes, key: PhotoKey | None) -> Verdict:
     if key is None:
         return _outside(config, full)
     inbox = next(inbox for inbox in config.inboxes if inbox.name == key.inbox)
-    look = _look(inbox, key.path)
+    outputs = frozenset(identity for each in config.inboxes if (identity := _identity_of(each.output)))
+    astray = _astray(config, key.path) if inbox.style_from_folder else None
+    try:
+        return limited(_judged, inbox, key.path, outputs, astray, folder=inbox.path)
+    except TimeoutError:
+        why = "the inbox cannot be looked at: its file system does not answer"
+        return Verdict(taken=False, rule="unavailable", why=why)
+
+
+def _judged(inbox: InboxConfig, path: bytes, outputs: frozenset[Identity], astray: str | None) -> Verdict:
+    """Look at the file and judge it."""
+    look = _look(inbox, path)
     found = None if isinstance(look, Exception) else look
-    obstacle = next(_obstacles(config, inbox, key.path, look), None)
+    obstacle = next(_obstacles(inbox, path, look, outputs=outputs, astray=astray), None)
     rule, why = obstacle or (None, "nothing stands against it")
     return Verdict(obstacle is None, rule, why, found)
+
+
+def _astray(config: Config, path: bytes) -> str | None:
+    """Say why no folder names a photo's style; nothing where one does."""
+    names = [style.name for style in Catalog.read(styles_dir=config.styles_dir).styles]
+    if style_named_by(path, names) is not None:
+        return None
+    return f"its first folder names no style (style: from-folder); there are: {', '.join(names) or 'none'}"
 
 
 def _outside(config: Config, full: bytes) -> Verdict:
@@ -81,7 +104,7 @@ def _outside(config: Config, full: bytes) -> Verdict:
         return Verdict(taken=False, rule="inbox", why=f"it is the inbox {name} itself; name a photo in it")
     for inbox in config.inboxes:
         for role, folder in _others(inbox):
-            root = os.path.realpath(os.fsencode(folder))
+            root = real_path(os.fsencode(folder))
             if os.path.join(full, b"").startswith(os.path.join(root, b"")):
                 why = f"it lies in {_roles(role)} of inbox {inbox.name}, which is never read for photos"
                 return Verdict(taken=False, rule=role, why=why)
@@ -108,7 +131,9 @@ def _look(inbox: InboxConfig, path: bytes) -> Look:
         return error
 
 
-def _obstacles(config: Config, inbox: InboxConfig, path: bytes, look: Look) -> Iterator[tuple[str, str]]:
+def _obstacles(
+    inbox: InboxConfig, path: bytes, look: Look, *, outputs: frozenset[Identity], astray: str | None
+) -> Iterator[tuple[str, str]]:
     """Yield each rule that stands against a file, and its meaning."""
     if inbox.watch == "off" and not inbox.rescan_interval:
         yield "off", "this inbox is neither watched nor scanned (watch: off, rescan_interval: 0)"
@@ -117,7 +142,9 @@ def _obstacles(config: Config, inbox: InboxConfig, path: bytes, look: Look) -> I
     if inbox.require_marker and not os.path.exists(inbox.path / MARKER):
         yield "marker", f"the inbox has no file {MARKER} (require_marker: true)"
     yield from _by_rules(inbox, path, is_dir=not isinstance(look, Exception) and stat.S_ISDIR(look.mode))
-    yield from _by_folders(config, inbox, path)
+    if astray is not None:
+        yield "style-folder", astray
+    yield from _by_folders(inbox, path, outputs)
     yield from _by_kind(inbox, path, look)
 
 
@@ -134,7 +161,7 @@ def _by_rules(inbox: InboxConfig, path: bytes, *, is_dir: bool) -> Iterator[tupl
         yield rule, f"its name: {_meaning(rule, inbox)}"
 
 
-def _by_folders(config: Config, inbox: InboxConfig, path: bytes) -> Iterator[tuple[str, str]]:
+def _by_folders(inbox: InboxConfig, path: bytes, outputs: frozenset[Identity]) -> Iterator[tuple[str, str]]:
     """Look at the folders on the way: each must let itself be listed, and none may be where pictures go."""
     parts = path.split(b"/")
     for end in range(len(parts)):
@@ -142,7 +169,6 @@ def _by_folders(config: Config, inbox: InboxConfig, path: bytes) -> Iterator[tup
         folder = absolute(str(inbox.path), below) if below else os.fsencode(inbox.path)
         if os.path.isdir(folder) and not os.access(folder, os.R_OK | os.X_OK, effective_ids=True):
             yield "unreadable", f"this user may not list the folder {shown(below or folder)}, so nothing in it is found"
-    outputs = {identity for each in config.inboxes if (identity := _identity(each.output))}
     try:
         inside = leads_to(str(inbox.path), os.path.dirname(path), outputs)
     except (NotRegularError, PlaceError, OSError):
@@ -151,7 +177,15 @@ def _by_folders(config: Config, inbox: InboxConfig, path: bytes) -> Iterator[tup
         yield "output", "a folder on the way to it is one that pictures are written to, mounted here"
 
 
-def _identity(folder: Path) -> tuple[int, int] | None:
+def _identity_of(folder: Path) -> Identity | None:
+    """Return what names a folder; nothing where it is not there, or does not answer."""
+    try:
+        return limited(_identity, folder, folder=folder)
+    except TimeoutError:
+        return None
+
+
+def _identity(folder: Path) -> Identity | None:
     try:
         found = os.stat(folder)
     except OSError:

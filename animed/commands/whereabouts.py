@@ -7,10 +7,11 @@ import os
 from typing import TYPE_CHECKING, Any, Final
 
 from animed.commands.access import ledger_path
-from animed.commands.output import note
+from animed.commands.output import note, shown
 from animed.daemon.failures import stamp
 from animed.daemon.styles import recipes_in_use
 from animed.errors import AnimedError, NotRunningError
+from animed.limited import limited
 from animed.logs import path_fields
 from animed.records import absolute
 from animed.schedule.identity import CheckContent, New, decide
@@ -100,7 +101,11 @@ def _picture(config: Config, ledger: Ledger, row: Row) -> Standing:
     fields: Standing = dict(path_fields(row.output, "output"))
     if row.status not in {"done", "duplicate"}:
         return fields
-    fields |= {"style": row.style, "picture_there": os.path.lexists(row.output)}
+    fields |= {"style": row.style}
+    try:
+        fields["picture_there"] = limited(os.path.lexists, row.output, folder=os.fsdecode(os.path.dirname(row.output)))
+    except TimeoutError:
+        note(f"{shown(row.output)}: the file system does not answer")
     if row.status == "duplicate":
         first = ledger.find_picture(row.sha256, row.recipe)
         fields |= path_fields(first.output, "of") if first is not None and first.output is not None else {}

@@ -197,9 +197,7 @@ def _name(value: str) -> str:
 
 
 def _style(value: str) -> str:
-    """Refuse what cannot be the name of a style."""
-    if value == "from-folder":
-        raise refused(f"the name of a style; from-folder is {NOT_AVAILABLE}")
+    """Refuse what cannot be the name of a style; `from-folder` lets folders name it."""
     return _name(value)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
@@ -24,6 +24,9 @@ from animed.config.fields import (
 from animed.config.units import format_duration
 
 _PHOTO_EXTENSIONS = ("jpg", "jpeg", "png", "webp", "tif", "tiff", "bmp", "gif", "heic", "heif", "avif")
+
+
+FROM_FOLDER: Final = "from-folder"  # no style can have this name
 
 
 class Part(BaseModel):
@@ -65,7 +68,10 @@ class InboxConfig(Part):
     name: Name = Field(description="A short unique name for logs and status.")
     path: Folder = Field(description="The folder that is watched for photos.")
     output: Folder = Field(description="The folder that the pictures go to.")
-    style: StyleName = Field(default="cel", description="Name of the style; `animed styles list` shows them.")
+    style: StyleName = Field(
+        default="cel",
+        description="Name of the style; `animed styles list` shows them. from-folder: each sub-folder names its own.",
+    )
     strength: float = Field(
         default=1.0, ge=0, le=1, description="How much of the style shows: 0 the photo, 1 the style."
     )
@@ -145,6 +151,11 @@ class InboxConfig(Part):
         if not isinstance(given, dict):
             return given
         return {key: value for key, value in given.items() if value is not None or not key.endswith("_dir")}
+
+    @property
+    def style_from_folder(self) -> bool:
+        """Say whether the first folder on the way to a photo names its style."""
+        return self.style == FROM_FOLDER
 
     @field_validator("stable_max")
     @classmethod

@@ -6,6 +6,7 @@ second mount of the same folder hides an overlap.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import threading
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from animed.config.problems import Loc, Told, dotted
 from animed.config.programs import open_to_others
+from animed.limited import PATIENCE_S, limited, whereabouts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from animed.config.inbox import InboxConfig
 
 _SHARED: Final = frozenset({"output", "processed_dir", "failed_dir"})
-PATIENCE_S: Final = 5.0
 Identity = tuple[int, int]
 
 
@@ -43,12 +44,11 @@ class Place:
 
     @classmethod
     def find(cls, loc: Loc, path: Path) -> Place:
-        """Ask the file system about a folder or a program, which need not exist."""
-        real = Path(os.path.realpath(path))
-        found = [_stat(folder) for folder in (real, *real.parents)]
-        known = [None if one is None else (one.st_dev, one.st_ino) for one in found]
-        mode = None if found[0] is None else found[0].st_mode
-        return cls(loc, path, real, known[0], frozenset(one for one in known[1:] if one), mode)
+        """Ask about a folder or a program, which need not exist; TimeoutError when its file system is silent."""
+        real, found = limited(whereabouts, str(path), folder=path)
+        known = [None if one is None else one[:2] for one in found]
+        mode = None if found[0] is None else found[0][2]
+        return cls(loc, path, Path(real), known[0], frozenset(one for one in known[1:] if one), mode)
 
     def same(self, other: Place) -> bool:
         """Say whether both are one folder."""
@@ -85,18 +85,19 @@ def overlaps(
 
 
 def _find_all(wanted: list[tuple[Loc, Path]], find: Callable[[Loc, Path], Place], patience: float) -> list[Place]:
-    """Ask about each folder in a thread of its own: a thread that hangs ends with the process."""
+    """Ask about each folder in a thread of its own: one that hangs is given up, and the others are known by then."""
     found: dict[int, Place] = {}
 
     def ask(number: int, loc: Loc, path: Path) -> None:
-        found[number] = find(loc, path)
+        with contextlib.suppress(TimeoutError):
+            found[number] = find(loc, path)
 
     threads = [
         threading.Thread(target=ask, args=(number, loc, path), daemon=True) for number, (loc, path) in enumerate(wanted)
     ]
     for thread in threads:
         thread.start()
-    end = time.monotonic() + patience
+    end = time.monotonic() + 2 * patience
     for thread in threads:
         thread.join(max(0.0, end - time.monotonic()))
     return [
@@ -134,11 +135,3 @@ def _compare(one: Place, other: Place) -> Iterator[Told]:
 def _shown(place: Place) -> str:
     """Write a folder, with its real path where that is another one."""
     return str(place.path) if place.path == place.real else f"{place.path} (really {place.real})"
-
-
-def _stat(path: Path) -> os.stat_result | None:
-    """Return what a path is, or None if it cannot be asked."""
-    try:
-        return os.stat(path)
-    except OSError:
-        return None  # It is not there (yet), so no other path can lead to it.

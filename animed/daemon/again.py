@@ -40,7 +40,7 @@ class Again:
 
     def outdated(self) -> Answer:
         """Queue the finished photos whose picture another recipe made than their inbox has today."""
-        recipes = {name: frozenset({inbox.recipe.digest}) for name, inbox in self._desk.inboxes.items()}
+        recipes = {name: inbox.recipes.digests for name, inbox in self._desk.inboxes.items()}
         wanted = [key for key in self._desk.ledger.outdated(recipes) if key not in self._desk.actives]
         queued = self._desk.ledger.requeue(wanted)
         self._look(queued)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from animed.daemon.originals import Originals
     from animed.daemon.placing import Placing
     from animed.intake.scan import Found
-    from animed.records import FileStat, Sighting
+    from animed.records import FileStat, Recipe, Sighting
     from animed.schedule.rows import Row
 
 
@@ -87,7 +87,7 @@ class Arrivals:
         met.update(key for key, row in rows.items() if row.status in {"retry", "failed"})
         for entry in entries:
             key = PhotoKey(inbox.name, entry.path)
-            if not self._is_known(key, entry.stat, rows.get(key)):
+            if not self._is_known(key, entry.stat, rows.get(key)) and self._recipe_of(key) is not None:
                 inbox.hint(entry.path, now, entry.stat)
 
     def _is_known(self, key: PhotoKey, stat: FileStat, row: Row | None) -> bool:
@@ -112,10 +112,17 @@ class Arrivals:
                 return
             case Busy():
                 self._desk.relook.add(key)
-            case CheckContent() as check:
-                self._admit(self._job(sighting, New()), now, check)
-            case New() as new:
-                self._wait_or_admit(self._job(sighting, new), new.next_try, now)
+            case CheckContent() | New() as identity:
+                self._take(sighting, identity, now)
+
+    def _take(self, sighting: Sighting, identity: CheckContent | New, now: float) -> None:
+        job = self._job(sighting, identity if isinstance(identity, New) else New())
+        if job is None:
+            return
+        if isinstance(identity, New):
+            self._wait_or_admit(job, identity.next_try, now)
+        else:
+            self._admit(job, now, identity)
 
     def empty(self, sighting: Sighting, now: float) -> None:
         """Give up a file that has stayed empty."""
@@ -124,14 +131,23 @@ class Arrivals:
         if key in self._desk.actives or isinstance(identity, Busy):
             self._desk.relook.add(key)
             return
-        if isinstance(identity, Known):
+        job = None if isinstance(identity, Known) else self._job(sighting, New())
+        if job is None:
             return
         self._backlog.retries.discard(key)
-        active = self._desk.actives[key] = Active(self._job(sighting, New()))
+        active = self._desk.actives[key] = Active(job)
         self._faults.failed(active, Failure(Reason.EMPTY, "the file has no content"), now)
 
-    def _job(self, sighting: Sighting, new: New) -> Job:
-        recipe = self._desk.inbox_of(sighting.key).recipe
+    def _recipe_of(self, key: PhotoKey) -> Recipe | None:
+        """Return the recipe of a photo; one whose folder names no style is told of, and not taken."""
+        recipes = self._desk.inbox_of(key).recipes
+        if (recipe := recipes.of(key.path)) is None:
+            self._desk.reporter.ignored(key, "style-folder", detail=recipes.astray())
+        return recipe
+
+    def _job(self, sighting: Sighting, new: New) -> Job | None:
+        if (recipe := self._recipe_of(sighting.key)) is None:
+            return None
         attempt, alone = new.attempts + 1, new.crashes > 0
         return Job(sighting.key, sighting.stat, recipe, sighting.settled_at, attempt, new.crashes, alone=alone)
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import errno
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from animed.daemon.active import Active, Phase
-from animed.records import VANISHED, Failure, Reason
+from animed.daemon.iothread import SLOW_S
+from animed.engine.events import UNKILLABLE
+from animed.records import VANISHED, Failure, PlaceFault, Reason
 from animed.schedule.retry import GiveUp, Retry, decide
 
 if TYPE_CHECKING:
     from animed.daemon.backlog import Backlog
     from animed.daemon.desk import Desk
+    from animed.daemon.inbox import Inbox
     from animed.daemon.originals import Originals
     from animed.engine.events import WorkerDied
-    from animed.records import PlaceFault
 
 
 class Faults:
@@ -55,12 +59,24 @@ class Faults:
         """Rerun each photo of a dead worker alone; one that kills a worker alone uses up its crash attempts."""
         reason = crash_reason(event.cause)
         for job in event.suspects:
-            active = self._desk.actives[job.key]
-            if self._desk.inbox_of(job.key).state == "unavailable":
+            active, inbox = self._desk.actives[job.key], self._desk.inbox_of(job.key)
+            if event.cause == UNKILLABLE and not job.alone:
+                self._stuck(active, inbox, now)
+            elif inbox.state == "unavailable" or inbox.thread.silent_for(now) > SLOW_S:
                 # The share hung, and the worker with it: no photo is to blame for that.
                 self._backlog.put_back(active, now)
             else:
                 self.failed(active, Failure(reason, event.hint), now)
+
+    def _stuck(self, active: Active, inbox: Inbox, now: float) -> None:
+        """Find out whether a photo's places hang; one that keeps a worker for ever although they answer is to blame.
+
+        It is read again before it gets another worker, and its output is probed by writing.
+        """
+        active.job = replace(active.job, alone=True)
+        detail = "a worker hangs in a call that nothing can end; perhaps this file system does not answer"
+        inbox.suspend(PlaceFault("output", errno.ETIMEDOUT, inbox.output, detail), now)
+        self._backlog.put_back(active, now)
 
     def _retry(self, active: Active, failure: Failure, verdict: Retry, now: float) -> None:
         job = active.job
@@ -105,4 +121,4 @@ class Faults:
 
 def crash_reason(cause: str) -> str:
     """Return the reason of a photo whose worker ended like this."""
-    return Reason.TIMEOUT if cause == "timeout" else f"{Reason.WORKER_CRASHED}:{cause}"
+    return Reason.TIMEOUT if cause in {"timeout", UNKILLABLE} else f"{Reason.WORKER_CRASHED}:{cause}"

@@ -57,7 +57,7 @@ class Inbox:
         self.name = config.name
         self.root = os.fspath(config.path)
         self.output = os.fspath(config.output)
-        self.recipe = setup.recipe
+        self.recipes = setup.recipes
         self.delivery = setup.delivery
         self.standing = Standing(log, inbox=self.name, output=self.output, min_free=setup.min_free)
         self.health = self.standing.health

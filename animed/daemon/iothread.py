@@ -1,4 +1,4 @@
-"""An inbox's I/O thread: the only thread that touches its inbox and its output.
+"""An inbox's I/O thread: the only thread that works on its inbox and its output, through a process of its own.
 
 A share that hangs holds up this thread and nothing else. The thread runs requests in order, and a scan in slices
 between them, so that a scan of a hundred thousand files does not hold up the placing of a picture.
@@ -38,6 +38,37 @@ class Slices(Protocol):
         """Yield the answers."""
 
 
+class Runner(Protocol):
+    """Where requests are done."""
+
+    def run(self, request: Request, beat: Callable[[], None]) -> object:
+        """Do a request and return its answer."""
+
+    def slices(self, request: Slices) -> Iterator[object]:
+        """Yield the answers of a request bit by bit."""
+
+    def close(self) -> None:
+        """Give back what it holds."""
+
+
+class Here:
+    """Does requests in the calling thread."""
+
+    def __init__(self, system: System) -> None:
+        self._system = system
+
+    def run(self, request: Request, beat: Callable[[], None]) -> object:
+        """Do it."""
+        return request.run(beat, self._system)
+
+    def slices(self, request: Slices) -> Iterator[object]:
+        """Yield the answers."""
+        return request.slices(self._system)
+
+    def close(self) -> None:
+        """Hold nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What a request came to; an expected error is an answer like any other."""
@@ -65,12 +96,13 @@ class IoThread:
         inbox: str,
         post: Callable[[Answer | Ended], None],
         *,
+        runner: Runner | None = None,
         clock: Callable[[], float] = time.monotonic,
         system: System = REAL,
     ) -> None:
         self.inbox = inbox
-        self._system = system
         self._post = post
+        self._runner: Runner = Here(system) if runner is None else runner
         self._clock = clock
         self._requests: queue.SimpleQueue[Request | Slices | None] = queue.SimpleQueue()
         self._scans: list[tuple[Slices, Iterator[object]]] = []
@@ -112,11 +144,12 @@ class IoThread:
         try:
             while (request := self._next()) is not None:
                 if isinstance(request, Slices):
-                    self._scans.append((request, request.slices(self._system)))
+                    self._scans.append((request, self._runner.slices(request)))
                 else:
                     self._run(request)
             asked = True
         finally:
+            self._runner.close()
             self._post(Ended(self.inbox, asked, self))
 
     def _next(self) -> Request | Slices | None:
@@ -145,7 +178,7 @@ class IoThread:
     def _run(self, request: Request) -> None:
         self._beat()
         try:
-            result = request.run(self._beat, self._system)
+            result = self._runner.run(request, self._beat)
         except (AnimedError, OSError) as error:
             result = _expected(error)
         self._beat_at = None

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from animed.daemon.status import State
 
 READY_S: Final = 10.0  # an inbox that has not answered by then does not hold up the service's readiness
+KILLING_S: Final = 2.0  # at a stop, for killed workers to end: one that a share holds never does
 PLACING_S: Final = 2.0  # at a stop, for pictures that are being placed when the last worker has gone
 _WORKING: Final = "Waiting for photos"
 STOPPERS: Final = frozenset({signal.SIGTERM, signal.SIGINT})
@@ -193,9 +194,9 @@ class Daemon:
     def _shut_down(self) -> None:
         """Kill what has not ended in time, and give the I/O threads a moment for the pictures in their hands."""
         now = self.clock()
-        self.incoming.pool_events(self._parts.pool.kill(now), now)
+        self.incoming.pool_events(self._parts.pool.kill(now, patience=KILLING_S), now)
         self._parts.reports.close(finished=self._stop_by is None)
-        end = now + PLACING_S
+        end = self.clock() + PLACING_S
         for inbox in self._parts.desk.inboxes.values():
             inbox.thread.stop()
         for inbox in self._parts.desk.inboxes.values():

@@ -37,8 +37,8 @@ class Originals:
 
     @property
     def busy(self) -> bool:
-        """Say whether originals are being put away."""
-        return bool(self._busy)
+        """Say whether originals are being put away; where an inbox does not answer, nobody waits for that."""
+        return any(self._desk.inbox_of(key).state != "unavailable" for key in self._busy)
 
     def serves(self, inbox: str) -> bool:
         """Say whether originals of an inbox are being put away."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from animed.catalog import verify
+from animed.daemon.apart import Apart
 from animed.daemon.arrivals import Arrivals
 from animed.daemon.backlog import Backlog
 from animed.daemon.desk import Desk
@@ -25,13 +25,14 @@ from animed.daemon.mailbox import Mailbox
 from animed.daemon.originals import Originals
 from animed.daemon.photos import Photos
 from animed.daemon.placing import Placing
+from animed.daemon.presence import Presence
 from animed.daemon.putting import Delivery
-from animed.daemon.recipes import recipe_of, stage_of, temp_prefix
+from animed.daemon.recipes import recipes_of, stage_of, temp_prefix
 from animed.daemon.reload import Reloader, Renewal
 from animed.daemon.report import Reporter
 from animed.daemon.reports import Reports
 from animed.daemon.setup import Candidate, Setup
-from animed.daemon.styles import named_styles
+from animed.daemon.styles import styles_of
 from animed.engine import machine, plan
 from animed.engine.environment import environment
 from animed.engine.pool import Pool
@@ -45,7 +46,7 @@ from animed.schedule.retry import Backoff, RetryPolicy
 from animed.system import REAL, System
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from structlog.typing import FilteringBoundLogger
 
@@ -99,11 +100,11 @@ class Parts:
 
     def _is_moving(self, inbox: Inbox) -> bool:
         """Say whether an inbox may still bring photos: an unavailable one does not."""
-        if not (inbox.opened and inbox.output_opened):
-            return True
         if inbox.state == "unavailable":
-            return False
-        scans = inbox.scans.wanted or inbox.scans.running or not inbox.scanned
+            return False  # and one that hangs may never have been opened
+        if not (inbox.opened and inbox.output_opened and inbox.scanned):
+            return True
+        scans = inbox.scans.wanted or inbox.scans.running
         return scans or (inbox.dirty and inbox.health.draws) or inbox.settling.pending > 0
 
 
@@ -133,21 +134,24 @@ def assembled(
     LedgerError.
     """
     with contextlib.ExitStack() as stack:
-        ledger = stack.enter_context(Ledger.open(os.fspath(config.state_dir / FILE_NAME), system=system))
+        path = os.fspath(config.state_dir / FILE_NAME)
+        ledger = stack.enter_context(Ledger.open(path, system=system))
         mailbox: Mailbox[Post] = Mailbox()
         stack.callback(mailbox.close)
         candidate = partial(candidate_of, instance=ledger.instance, run=secrets.token_hex(3), once=once, system=system)
         first, prefix, outputs = candidate(config), temp_prefix(ledger.instance), set[Identity]()
 
         def make(setup: Setup) -> Inbox:
-            name = setup.config.name
-            thread = IoThread(name, mailbox.post, system=system)
-            hints = partial(_post_hint, mailbox.post, name)
+            name, post = setup.config.name, mailbox.post
+            # Another system than the real one stays in this process, where whoever made it can watch it.
+            thread = IoThread(name, post, runner=Apart() if system is REAL else None, system=system)
+            hints = partial(_post_hint, post, name)
             return Inbox(setup, thread=thread, hints=hints, log=log, temp_prefix=prefix, outputs=outputs)
 
         inboxes = {name: make(setup) for name, setup in first.setups.items()}
         reporter = Reporter(log, {name: inbox.root for name, inbox in inboxes.items()})
-        desk = Desk(ledger, Journal(log), reporter, inboxes, first.policies, time.time, system=system)
+        journal = Journal(log, Presence(path).missing)
+        desk = Desk(ledger, journal, reporter, inboxes, first.policies, time.time, system=system)
         yield _wire(
             first=first, log=log, pool=Pool(first.plan, first.spec), mailbox=mailbox, desk=desk, notifier=notifier,
             gate=Gate(config, desk, log, once=once),
@@ -206,7 +210,7 @@ def candidate_of(config: Config, *, instance: str, run: str, once: bool = False,
     return Candidate(
         config,
         setups={
-            inbox.name: setup_of(config, inbox, styles[inbox.style], instance=instance, run=run, once=once)
+            inbox.name: setup_of(config, inbox, styles, instance=instance, run=run, once=once)
             for inbox in config.inboxes
         },
         policies={inbox.name: _policy(config, inbox, once=once) for inbox in config.inboxes},
@@ -214,14 +218,6 @@ def candidate_of(config: Config, *, instance: str, run: str, once: bool = False,
         plan=the_plan,
         spec=spec_of(config, weights, the_plan, system),
     )
-
-
-def styles_of(config: Config) -> dict[str, Style]:
-    """Return the verified styles that the inboxes use; raises ConfigError for a name that no style has, StyleError."""
-    styles = named_styles(config)
-    for style in styles.values():
-        verify(style)
-    return styles
 
 
 def plan_of(config: Config) -> Plan:
@@ -233,7 +229,10 @@ def wishes_of(config: Config) -> plan.Wishes:
     """Return what the configuration asks of the workers."""
     workers = config.workers
     largest = max(inbox.max_edge for inbox in config.inboxes)
-    return plan.Wishes(workers.count, workers.threads, workers.precision, largest, workers.max_memory)
+    every = any(inbox.style_from_folder for inbox in config.inboxes)
+    styles = workers.styles_in_memory if every else len({inbox.style for inbox in config.inboxes})
+    kept = min(styles, workers.styles_in_memory)
+    return plan.Wishes(workers.count, workers.threads, workers.precision, largest, workers.max_memory, kept)
 
 
 def spec_of(config: Config, weights: tuple[WeightsFile, ...], the_plan: Plan, system: System = REAL) -> WorkerSpec:
@@ -245,6 +244,7 @@ def spec_of(config: Config, weights: tuple[WeightsFile, ...], the_plan: Plan, sy
         "precision": workers.precision,
         "device": workers.device,
         "system": system,
+        "keep": workers.styles_in_memory,
         # A worker has its full size from the start: that of the largest picture that comes, which is a square, and a
         # little more, so that pictures of other shapes, which cut its heap into pieces, still find room in it.
         "sizes": tuple({(inbox.max_edge + HEADROOM, inbox.max_edge + HEADROOM) for inbox in config.inboxes}),
@@ -268,7 +268,9 @@ def _policy(config: Config, inbox: InboxConfig, *, once: bool) -> RetryPolicy:
     return RetryPolicy(retry.attempts, retry.crash_attempts, Backoff(retry.delay, retry.factor, retry.max_delay))
 
 
-def setup_of(config: Config, inbox: InboxConfig, style: Style, *, instance: str, run: str, once: bool = False) -> Setup:
+def setup_of(
+    config: Config, inbox: InboxConfig, styles: Mapping[str, Style], *, instance: str, run: str, once: bool = False
+) -> Setup:
     """Return what the configuration says of an inbox, made ready; raises ConfigError for a group that is not there."""
     rules = Rules(
         extensions=inbox.extensions,
@@ -279,7 +281,7 @@ def setup_of(config: Config, inbox: InboxConfig, style: Style, *, instance: str,
     )
     stage = stage_of(inbox, instance, run)
     delivery = Delivery(os.fspath(inbox.output), stage, inbox.mode.dir, group_of(inbox))
-    return Setup(inbox, recipe_of(inbox, style), delivery, rules, config.limits.min_free, impatient=once)
+    return Setup(inbox, recipes_of(inbox, styles), delivery, rules, config.limits.min_free, impatient=once)
 
 
 def _post_hint(post: Callable[[Post], None], inbox: str, hint: Hint) -> None:

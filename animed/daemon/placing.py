@@ -40,8 +40,8 @@ class Placing:
 
     @property
     def busy(self) -> bool:
-        """Say whether claimed names are being looked at."""
-        return bool(self._resolving)
+        """Say whether claimed names are being looked at; where an inbox does not answer, nobody waits for that."""
+        return any(self._desk.inbox_of(key).state != "unavailable" for key in self._resolving)
 
     # A new picture.
 

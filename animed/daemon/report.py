@@ -46,8 +46,8 @@ class Reporter:
         level = {"file.seen": self._log.debug, "file.waiting": self._log.debug}.get(event, self._log.info)
         level(event, **self.path(key), **fields)
 
-    def ignored(self, key: PhotoKey, rule: str) -> bool:
-        """Log a path that is never taken, once for each path and rule; say whether it was new."""
+    def ignored(self, key: PhotoKey, rule: str, **fields: object) -> bool:
+        """Log a path that is not taken, once for each path and rule; say whether it was new."""
         known = (key.inbox, key.path, rule)
         if known in self._ignored:
             return False
@@ -55,7 +55,7 @@ class Reporter:
         if len(self._ignored) > _REMEMBERED:
             self._ignored.popitem(last=False)
         self.since_start["ignored"] += 1
-        self._log.info("file.ignored", **self.path(key), rule=rule)
+        self._log.info("file.ignored", **self.path(key), rule=rule, **fields)
         return True
 
     def done(self, active: Active, now: float) -> None:

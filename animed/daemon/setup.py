@@ -10,10 +10,11 @@ if TYPE_CHECKING:
 
     from animed.config import Config, InboxConfig
     from animed.daemon.putting import Delivery
+    from animed.daemon.recipes import Recipes
     from animed.engine.plan import Plan
     from animed.engine.protocol import WorkerSpec
     from animed.intake.rules import Rules
-    from animed.records import Recipe, WeightsFile
+    from animed.records import WeightsFile
     from animed.schedule.retry import RetryPolicy
 
 
@@ -22,7 +23,7 @@ class Setup:
     """All of an inbox that follows from the configuration alone. Two that are equal need no change of the inbox."""
 
     config: InboxConfig
-    recipe: Recipe
+    recipes: Recipes
     delivery: Delivery
     rules: Rules = field(compare=False)  # they follow from `config`
     min_free: int = field(compare=False)  # bytes that the output's file system keeps; an inbox is told of a new number

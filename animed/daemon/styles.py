@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from animed.catalog import Catalog
+from animed.catalog import Catalog, verify
 from animed.config import ConfigProblemsError, Problem
-from animed.daemon.recipes import recipe_of
+from animed.daemon.recipes import recipes_of
 from animed.errors import StyleError
 
 if TYPE_CHECKING:
@@ -17,13 +17,38 @@ if TYPE_CHECKING:
 
 
 def named_styles(config: Config) -> dict[str, Style]:
-    """Return the styles that the inboxes name, by name; their weights are not looked at.
+    """Return the styles that the inboxes, or the folders in them, can name; their weights are not looked at.
 
     Raises ConfigError as `demand_names` does, and StyleError for a style that is there and broken.
     """
     catalog = Catalog.read(styles_dir=config.styles_dir)
     demand_names(config, catalog)
-    return {inbox.style: catalog.get(inbox.style) for inbox in config.inboxes}
+    styles = {inbox.style: catalog.get(inbox.style) for inbox in config.inboxes if not inbox.style_from_folder}
+    if any(inbox.style_from_folder for inbox in config.inboxes):
+        styles |= {style.name: style for style in catalog.styles}
+    return styles
+
+
+def styles_of(config: Config) -> dict[str, Style]:
+    """Return the verified styles that are in use.
+
+    A damaged one that only folders name is left out: it may be half copied, and must not stop the inboxes.
+
+    Raises ConfigError for a name that no style has, and StyleError.
+    """
+    asked = {inbox.style for inbox in config.inboxes}
+    found = {}
+    for style in named_styles(config).values():
+        try:
+            verify(style)
+        except StyleError:
+            if style.name in asked:
+                raise
+        else:
+            found[style.name] = style
+    if not found:
+        raise StyleError("no style can be used", remedy="`animed styles verify` says why")
+    return found
 
 
 def demand_names(config: Config, catalog: Catalog) -> None:
@@ -32,7 +57,7 @@ def demand_names(config: Config, catalog: Catalog) -> None:
     wrong = [
         Problem(f"inboxes[{at}].style", inbox.style, there, hint=_nearest(catalog, inbox.style))
         for at, inbox in enumerate(config.inboxes)
-        if not catalog.knows(inbox.style)
+        if not (inbox.style_from_folder or catalog.knows(inbox.style))
     ]
     if wrong:
         raise ConfigProblemsError(wrong, path=str(config.source or ""))
@@ -47,7 +72,7 @@ def complaint_about(name: str, styles_dir: Path) -> str:
 def recipes_in_use(config: Config) -> dict[str, frozenset[str]]:
     """Return the digests of the recipes that each inbox draws by; raises as `named_styles` does."""
     styles = named_styles(config)
-    return {inbox.name: frozenset({recipe_of(inbox, styles[inbox.style]).digest}) for inbox in config.inboxes}
+    return {inbox.name: recipes_of(inbox, styles).digests for inbox in config.inboxes}
 
 
 def _nearest(catalog: Catalog, name: str) -> str:

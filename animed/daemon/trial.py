@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from animed.config import InboxConfig
 from animed.daemon.errands import Drawn, Errand, Errands
-from animed.daemon.parts import styles_of
+from animed.daemon.styles import styles_of
 from animed.errors import WorkersError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ SIDE = 128  # pixels
 def draw_test_picture(config: Config) -> dict[str, Any]:
     """Return the figures of one test picture in a folder that is removed again; raises StyleError, WorkersError."""
     styles = styles_of(config)
-    style = styles[config.inboxes[0].style]
+    style = styles.get(config.inboxes[0].style) or next(iter(styles.values()))
     with tempfile.TemporaryDirectory(prefix="animed-check-") as folder:
         photo = Path(folder, "test.png")
         photo.write_bytes(gradient_png(SIDE))

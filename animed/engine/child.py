@@ -7,6 +7,7 @@ import signal
 from typing import TYPE_CHECKING, Final, Literal
 
 from animed.engine.events import (
+    UNKILLABLE,
     PhotoFinished,
     PoolEvent,
     WorkerDied,
@@ -29,13 +30,14 @@ if TYPE_CHECKING:
 AHEAD: Final = 2  # photos in one worker: the one it draws and the one it decodes
 LEAVE: Final = 10.0  # seconds for a worker that has nothing left to do to leave
 LAST_WORDS: Final = 2.0  # seconds between SIGABRT (the worker prints where it stands) and SIGKILL
-UNKILLABLE: Final = 10.0  # seconds after SIGKILL: the kernel holds it, perhaps on a share that hangs
+GIVE_UP: Final = 10.0  # seconds after SIGKILL: the kernel holds it, perhaps on a share that hangs
 MIB: Final = 1 << 20
 
 HINTS: Final = {
     "SIGKILL": "Perhaps out of memory?",
     "SIGILL": "This processor may lack an instruction that the libraries were built for.",
     "SIGSYS": "A sandbox forbids a system call that the worker needs.",
+    UNKILLABLE: "The kernel does not let go of it; perhaps a share hangs.",
     "SIGXCPU": "A limit on processor time ended it.",
 }
 
@@ -90,7 +92,7 @@ class Child:
         """Return when patience with the worker is over; None when nothing is expected of it."""
         if self._signals:
             sent, at = self._signals[-1]
-            return at + (UNKILLABLE if sent == signal.SIGKILL else LAST_WORDS)
+            return at + (GIVE_UP if sent == signal.SIGKILL else LAST_WORDS)
         if not self._open:
             return self._heard_at + LEAVE
         if not self.ready:
@@ -183,7 +185,7 @@ class Child:
         if self._signals[-1][0] != signal.SIGKILL:
             self.end(signal.SIGKILL, now)
             return []
-        self._cause = self._cause or "unkillable"
+        self._cause = UNKILLABLE
         self.dead = True
         return []
 
@@ -243,7 +245,7 @@ def _whole(outcome: Outcome, fd: int | None) -> Outcome:
 
 def _cause(code: int | None) -> str:
     if code is None:
-        return "unkillable"
+        return UNKILLABLE
     if code >= 0:
         return f"exit:{code}"
     try:

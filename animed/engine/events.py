@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
     from animed.records import Job, Outcome
 
+UNKILLABLE: Final = "unkillable"  # the cause of a worker that not even SIGKILL ends: the kernel holds it in a call
 WorkerState = Literal["starting", "idle", "busy", "dead"]
 
 

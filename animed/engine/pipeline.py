@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 import torch
@@ -18,6 +19,7 @@ from animed.imaging import codec, geometry, metadata, sniff, tensors
 from animed.opening import NotRegularError, open_beneath, reading_fault
 from animed.records import FileStat, Picture, Reason, Skip, Stage, Staged, Task, WeightsFile
 from animed.style import runtime, weights
+from animed.style.shelf import Shelf
 from animed.system import REAL, System, shut
 
 if TYPE_CHECKING:
@@ -187,22 +189,22 @@ def make(
     precision: PrecisionSetting = "auto",
     device: DeviceSetting = "auto",
     sizes: tuple[tuple[int, int], ...] = WARM_SIZES,
+    keep: int = 3,
     system: System = REAL,
 ) -> Pipeline:
     """Set up this process and return its pipeline, warm for photos of the (height, width) in `sizes`.
 
-    Raise StyleError or WorkersError for what will not go away.
+    It holds `keep` styles at a time. Raise StyleError or WorkersError for what will not go away.
     """
     if not weights_files:
         raise StyleError("a worker needs at least one style", remedy="configure a style")
     runtime.prepare(threads)
-    place = runtime.pick_device(device)
-    loaded = {file.style: weights.load(file, device=place) for file in weights_files}
+    first = weights.load(weights_files[0], device=(place := runtime.pick_device(device)))
     with runtime.explained():
-        chosen = runtime.choose(precision, next(iter(loaded.values())))
-        networks = {style: network.to(chosen.dtype) for style, network in loaded.items()}
+        chosen = runtime.choose(precision, first)
+        networks = Shelf(weights_files, keep=keep, load=partial(weights.load, dtype=chosen.dtype, device=place))
         # Kernels and mapped memory depend on shapes only, so one style warms the process for all.
-        runtime.warm(next(iter(networks.values())), _warm_sizes(sizes))
+        runtime.warm(networks.fill(first.to(chosen.dtype)), _warm_sizes(sizes))
     return Pipeline(networks, precision=chosen, system=system)
 
 

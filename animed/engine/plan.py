@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 MIB: Final = 1 << 20
 GIB: Final = 1 << 30
 IMPORT: Final = 400 * MIB  # what a worker holds before its first photo: the network's libraries and the weights
+NETWORK: Final = 9 * MIB  # the weights of one more style
 PEAK: Final = {"bfloat16": 750 * MIB, "float32": 1340 * MIB}  # measured peak of the network at PEAK_PIXELS
 PEAK_PIXELS: Final = 1024 * 768
 SHARE: Final = 0.8  # of the available memory; the rest is for decoding, the parent and the machine
@@ -27,6 +28,7 @@ class Wishes:
     precision: Precision = "auto"
     max_edge: int = 1024  # the largest of all inboxes, pixels
     max_memory: int | None = None  # bytes for one worker
+    styles: int = 1  # networks that a worker keeps at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,8 @@ def usable_cores(machine: Machine) -> int:
 def worker_memory(wishes: Wishes, machine: Machine) -> int:
     """Return the bytes that a worker needs for a square photo of the largest edge."""
     bf16 = wishes.precision == "bfloat16" or (wishes.precision == "auto" and machine.bf16)
-    return IMPORT + PEAK["bfloat16" if bf16 else "float32"] * wishes.max_edge**2 // PEAK_PIXELS
+    networks = (wishes.styles - 1) * NETWORK
+    return IMPORT + networks + PEAK["bfloat16" if bf16 else "float32"] * wishes.max_edge**2 // PEAK_PIXELS
 
 
 def _fits(machine: Machine, need: int) -> int | None:

@@ -11,8 +11,9 @@ import signal
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from animed.engine.child import Child, Why
+from animed.engine.child import HINTS, Child, Why
 from animed.engine.events import (
+    UNKILLABLE,
     PhotosReturned,
     PoolEvent,
     WorkerDied,
@@ -186,8 +187,7 @@ class Pool:
             child.jobs.clear()
             child.dead = True
         self._settle([], now)
-        hint = "The kernel does not let go of it; perhaps a share hangs."
-        events += [WorkerDied(process.pid, "unkillable", (), hint) for process in left]
+        events += [WorkerDied(process.pid, UNKILLABLE, (), HINTS[UNKILLABLE]) for process in left]
         return [*events, PhotosReturned(returned)] if returned else events
 
     def _children(self) -> list[Child]:

@@ -47,6 +47,10 @@ class Rules:
         self._folder_globs = _Globs([pattern for pattern in wanted if pattern.applies != "file"])
         self._folders: dict[bytes, str | None] = {b"": None}
 
+    def __getstate__(self) -> dict[str, object]:
+        """Travel without what was judged so far: that can be long, and is found again."""
+        return self.__dict__ | {"_folders": {b"": None}}
+
     def judge(self, path: bytes, *, is_dir: bool) -> str | None:
         """Return None when the path is taken (a folder: descended into), else the name of the rule that decides."""
         folder, _, name = path.rpartition(b"/")

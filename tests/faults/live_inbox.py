@@ -18,7 +18,7 @@ from animed.daemon.inbox import Inbox
 from animed.daemon.iothread import Answer, IoThread
 from animed.daemon.mailbox import Mailbox
 from animed.daemon.putting import Delivery
-from animed.daemon.recipes import stage_of, temp_prefix
+from animed.daemon.recipes import Recipes, stage_of, temp_prefix
 from animed.daemon.setup import Setup
 from animed.intake.rules import Rules
 
@@ -102,7 +102,7 @@ class LiveInbox:
         delivery = Delivery(str(self.output), stage_of(config, "inst", "run"), None, None)
         log: Any = self.log
         self.inbox = Inbox(
-            Setup(config, RECIPE, delivery, rules, min_free=0),
+            Setup(config, Recipes({RECIPE.style: RECIPE}), delivery, rules, min_free=0),
             thread=IoThread("phone", self._mailbox.post, clock=self.now),
             hints=deliver or partial(self._mailbox.post), log=log, temp_prefix=temp_prefix("inst"), outputs=set(),
         )  # fmt: skip
