@@ -3,8 +3,8 @@
     python hanging_fs.py MOUNTPOINT BACKING
 
 A line of JSON on its stdin sets the rules ({"hang": ["read", …], "names": "part of a name", "who": "process name"}),
-and is answered by a line. A hung request is never answered until the rules let it go. The end of stdin unmounts, and
-the end of the server aborts what still hangs: nothing that waits here outlives the test.
+and is answered by a line. A hung request is not answered until the rules let it go, or after MOST_S. The end of stdin
+unmounts, and the end of the server aborts what still hangs: nothing that waits here outlives the test.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MNT_DETACH: Final = 2
+MOST_S: Final = 90.0  # of one hang: a test that waits for a process in it must come to its own end, and fail
 OPS: Final = {
     1: "lookup", 3: "getattr", 4: "setattr", 9: "mkdir", 10: "unlink", 11: "rmdir", 12: "rename", 13: "link",
     14: "open", 15: "read", 16: "write", 17: "statfs", 18: "release", 20: "fsync", 25: "flush", 26: "init",
@@ -155,7 +156,7 @@ class Server:
         path = self._paths.get(node, b"") + (body if name in {"lookup", "mkdir", "link", "create", "rename"} else b"")
         with self._changed:
             self._hung += 1
-            self._changed.wait_for(lambda: not self._is_hung(name, path, pid))
+            self._changed.wait_for(lambda: not self._is_hung(name, path, pid), MOST_S)
             self._hung -= 1
 
     def _is_hung(self, name: str, path: bytes, pid: int) -> bool:

@@ -11,6 +11,7 @@ from animed.commands.output import counted, shown
 from animed.commands.verdict import rules_of
 from animed.errors import PlaceError
 from animed.intake.scan import Found, Scanner, Unreadable
+from animed.limited import limited
 from animed.records import absolute
 
 if TYPE_CHECKING:
@@ -20,27 +21,38 @@ if TYPE_CHECKING:
     from animed.intake.scan import Entry
 
 _MOST_ENTRIES: Final = 100_000  # looking stops here: a check should not walk for minutes
+_LOOKING_S: Final = 20.0  # and then, on a share that may not answer
 _NAMED: Final = 3  # of the paths that may not be read
 _REMEDY: Final = "give the service's user the right to read them (and to list folders), or name them in ignore"
 
 
 def look_below(inbox: InboxConfig) -> Iterator[Finding]:
     """Warn of folders that cannot be listed, and of photos that may not be read, as this user sees them."""
-    scanner = Scanner(str(inbox.path), rules_of(inbox))
+    try:
+        closed, locked = limited(_out_of_reach, inbox, folder=inbox.path, limit=_LOOKING_S)
+    except TimeoutError:
+        text = f"{shown(str(inbox.path))} was not looked through: its file system does not answer, or is slow"
+        yield warning("folders", inbox.name, text, "try again when the share answers")
+        return
+    if closed:
+        yield warning("folders", inbox.name, f"{_some(closed)} cannot be looked into: no photo there is found", _REMEDY)
+    if locked:
+        yield warning("photos", inbox.name, f"{_some(locked)} may not be read: each would fail as unreadable", _REMEDY)
+
+
+def _out_of_reach(inbox: InboxConfig) -> tuple[list[bytes], list[bytes]]:
+    """Return the folders that cannot be listed, and the photos that may not be read."""
     closed: list[bytes] = []
     locked: list[bytes] = []
     try:
-        for entry in itertools.islice(scanner.scan(), _MOST_ENTRIES):
+        for entry in itertools.islice(Scanner(str(inbox.path), rules_of(inbox)).scan(), _MOST_ENTRIES):
             if isinstance(entry, Unreadable):
                 closed.append(entry.path)
             elif _is_locked(inbox, entry):
                 locked.append(entry.path)
     except PlaceError:
-        return  # Told as a finding of the inbox itself.
-    if closed:
-        yield warning("folders", inbox.name, f"{_some(closed)} cannot be looked into: no photo there is found", _REMEDY)
-    if locked:
-        yield warning("photos", inbox.name, f"{_some(locked)} may not be read: each would fail as unreadable", _REMEDY)
+        pass  # Told as a finding of the inbox itself.
+    return closed, locked
 
 
 def _is_locked(inbox: InboxConfig, entry: Entry) -> bool:
