@@ -320,6 +320,22 @@ def test_a_removed_inbox_ends_its_running_photo(bench: Callable[..., Bench]) -> 
     run.turn()
 
 
+@pytest.mark.parametrize("reason", ["unreadable", "not_an_image"])
+def test_a_running_photo_of_a_removed_inbox_may_fail(bench: Callable[..., Bench], reason: str) -> None:
+    """Its inbox ends under the rules for tries that it had: the fault ends nothing but the photo."""
+    run = bench(names=("phone", "camera"))
+    run.sight()
+    run.reload(run.config.model_copy(update={"inboxes": run.config.inboxes[1:]}))
+    run.fail(reason)
+    run.turn()
+    assert list(run.desk.inboxes) == ["camera"]
+    assert run.is_clean()
+    row = run.ledger.get(PhotoKey("phone", b"a.jpg"))
+    assert row is not None
+    assert (row.status, row.reason) == ("retry" if reason == "unreadable" else "failed", reason)
+    assert len(run.parts.backlog.retries) == 0
+
+
 def test_a_renamed_inbox_is_a_new_one(bench: Callable[..., Bench]) -> None:
     """The new name begins only when the old one has let go of the folder, and draws what is there as its own."""
     run = bench()

@@ -29,7 +29,7 @@ class Desk:
     journal: Journal
     reporter: Reporter
     inboxes: dict[str, Inbox]  # those that end after a reload included
-    policies: Mapping[str, RetryPolicy]  # by inbox
+    policies: Mapping[str, RetryPolicy]  # by inbox, those that end after a reload included
     wall: Callable[[], float]  # wall-clock seconds, for the ledger
     actives: dict[PhotoKey, Active] = field(default_factory=dict)
     batches: dict[int, BatchTally] = field(default_factory=dict)

@@ -173,7 +173,9 @@ class Reloader:
         # Before a new level of the log is in force, which may be one that hides this line.
         self._log.info("config.reloaded", config=self._source, **self._result)
         self._current = candidate
-        parts.config, parts.desk.policies = candidate.config, candidate.policies
+        parts.config = candidate.config
+        # A removed inbox still ends under its old one.
+        parts.desk.policies = {**parts.desk.policies, **candidate.policies}
         for follow in self._followers:
             follow(candidate.config)
         if found.workers or new_styles:
