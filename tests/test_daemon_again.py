@@ -179,7 +179,7 @@ def test_a_question_that_makes_no_sense_is_refused(bench: Callable[..., Bench]) 
     """Paths that are no list, or no base64, are an error of the one who asks."""
     run = bench()
     questions = questions_to(run)
-    for paths in (None, "x", [5], ["%"]):
+    for paths in (None, "x", [5], ["%"], ["é"], ["\ud800"]):
         with pytest.raises(RequestError):
             questions.answer("forget", {"paths": paths})
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -87,7 +86,7 @@ class Questions:
             raise RequestError("paths must be a list of texts")
         try:
             return {text: self._key(base64.b64decode(text, validate=True)) for text in paths}
-        except binascii.Error as error:
+        except ValueError as error:  # binascii.Error, and a bare one for text that is not ASCII
             raise RequestError(f"a path is not base64: {error}") from error
 
     def _key(self, full: bytes) -> PhotoKey | None:
