@@ -93,6 +93,24 @@ def test_a_hung_share_is_left_alone(bench: Callable[..., Bench]) -> None:
     assert events(run)[-1] == "inbox.recovered"
 
 
+def test_a_share_that_hangs_with_its_output_suspended_does_not_spin(bench: Callable[..., Bench]) -> None:
+    """The looks at an output that was full before the share hung come due, cannot be done, and wake nobody for that."""
+    run = bench()
+    run.world.faults[OpenOutput] = PlaceError("output", errno.ENOSPC, "/out", "full")
+    run.inbox.suspend(PlaceError("output", errno.ENOSPC, "/out", "full"), run.now)
+    run.run(5)
+    run.thread.silence = 31.0
+    turns, end = 0, run.now + 600
+    while (due := run.inbox.next_deadline(run.now)) is not None and due < end and turns < 1000:
+        run.now, turns = max(due, run.now + 0.001), turns + 1
+        run.tick()
+    assert turns < 40
+    run.thread.silence = 0.0
+    run.world.heal()
+    run.run(130)
+    assert run.state() == "ready"
+
+
 def test_stats_that_meet_a_fault_are_asked_for_again(bench: Callable[..., Bench]) -> None:
     """A path that could not be looked at is neither settled nor forgotten."""
     run = bench()

@@ -79,6 +79,11 @@ class Health:
         """Return the places to be looked at now."""
         return [role for role, trouble in self.troubles.items() if trouble.backoff.due(now)]
 
+    def postpone(self, now: float) -> None:
+        """Let the places that are due wait for their next turn."""
+        for role in self.due(now):
+            self.troubles[role].backoff.fault(now)
+
     def next_due(self) -> float | None:
         """Return when the next place is to be looked at."""
         times = [t.backoff.next_due for t in self.troubles.values() if t.backoff.next_due is not None]

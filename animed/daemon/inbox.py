@@ -108,6 +108,7 @@ class Inbox:
         """Do what is due."""
         if self.thread.silent_for(now) > SILENCE_S:
             self.suspend(PlaceFault("inbox", errno.ETIMEDOUT, self.root, "the file system does not answer"), now)
+            self.health.postpone(now)  # nothing can be looked at: what is due must not wake the loop for ever
             return
         for role in self.health.due(now):
             self._probe(role, sink, now)
