@@ -556,6 +556,24 @@ def test_a_worker_that_still_draws_is_waited_for(bench: Callable[..., Bench]) ->
     run.daemon.incoming.answered(Answer("phone", place, Placed(place.target), old), run.now)
 
 
+def test_a_worker_that_hangs_with_an_ending_inbox_blames_no_photo(bench: Callable[..., Bench]) -> None:
+    """A suspect is not given up because its share hung once more while its inbox ended; the successor draws it."""
+    run = bench()
+    run.sight()
+    run.die()
+    run.die(cause="timeout")
+    run.run(6)
+    assert [(job.alone, job.crashes) for job in run.pool.jobs] == [(True, 1)]
+    hang(run)
+    run.reload(run.changed(quality=50))
+    run.turn()
+    run.die(cause="timeout")
+    assert run.outcomes() == []
+    run.turn()
+    settle(run)
+    assert run.outcomes() == [("a.jpg", "done")]
+
+
 def test_a_removed_share_that_hangs_is_gone(bench: Callable[..., Bench]) -> None:
     """It holds up nothing, and what its thread brings later disturbs nobody and leaves nothing open."""
     run = bench(names=("phone", "camera"), dedupe="content")

@@ -60,7 +60,10 @@ class Faults:
         reason = crash_reason(event.cause)
         for job in event.suspects:
             active, inbox = self._desk.actives[job.key], self._desk.inbox_of(job.key)
-            if event.cause == UNKILLABLE and not job.alone:
+            if job.key.inbox in self._desk.leaving:
+                # Nobody knows whether an inbox that ends hangs: its photos are left to its successor.
+                self._backlog.put_back(active, now)
+            elif event.cause == UNKILLABLE and not job.alone:
                 self._stuck(active, inbox, now)
             elif inbox.state == "unavailable" or inbox.thread.silent_for(now) > SLOW_S:
                 # The share hung, and the worker with it: no photo is to blame for that.
