@@ -15,6 +15,7 @@ from daemon_world import World
 
 from animed.config import ConfigProblemsError, Problem
 from animed.config.models import BatchConfig, InboxConfig, LimitsConfig, LoggingConfig, WorkersConfig
+from animed.daemon.again import Again
 from animed.daemon.iothread import Answer, Ended
 from animed.daemon.putting import Place, PutAway, Resolve, StageCopy
 from animed.daemon.validation import Validated, Validation
@@ -318,6 +319,27 @@ def test_a_removed_inbox_ends_its_running_photo(bench: Callable[..., Bench]) -> 
     assert run.is_clean()
     run.mailbox.post(("phone", object()))  # A hint that was on its way.
     run.turn()
+
+
+def test_retry_outdated_right_after_a_reload(bench: Callable[..., Bench]) -> None:
+    """While the inbox still ends under its old recipe, it is the new one that says what is outdated."""
+    run = bench()
+    run.sight()
+    run.draw_all()
+    run.sight(b"b.jpg", b"other")
+    run.reload(run.changed(quality=50))
+    again = Again(run.desk, run.parts.backlog, lambda: run.now)
+    assert "phone" in run.desk.leaving
+    assert again.outdated()["queued"] == 1
+    run.reload(run.changed(quality=92))
+    assert again.outdated()["queued"] == 0
+    run.reload(run.changed(quality=50))
+    run.draw_all()
+    settle(run)
+    assert run.names() == ["a.cel.jpg", "b.cel.jpg", "a.cel-2.jpg"]
+    assert again.outdated()["queued"] == 1  # b.jpg, which was drawn as it had begun
+    run.reload(run.config.model_copy(update={"inboxes": beside(run).inboxes[1:]}))
+    assert again.outdated()["queued"] == 0
 
 
 @pytest.mark.parametrize("reason", ["unreadable", "not_an_image"])

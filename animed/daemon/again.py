@@ -39,8 +39,12 @@ class Again:
         }
 
     def outdated(self) -> Answer:
-        """Queue the finished photos whose picture another recipe made than their inbox has today."""
-        recipes = {name: inbox.recipes.digests for name, inbox in self._desk.inboxes.items()}
+        """Queue the finished photos whose picture another recipe made than their inbox has today.
+
+        Of an inbox that ends after a reload, today's recipes are those of its successor, which finds what is queued.
+        """
+        today = {name: self._desk.leaving.get(name, inbox.recipes) for name, inbox in self._desk.inboxes.items()}
+        recipes = {name: each.digests for name, each in today.items() if each is not None}
         wanted = [key for key in self._desk.ledger.outdated(recipes) if key not in self._desk.actives]
         queued = self._desk.ledger.requeue(wanted)
         self._look(queued)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from animed.daemon.active import Active, BatchTally
     from animed.daemon.inbox import Inbox
     from animed.daemon.journal import Journal
+    from animed.daemon.recipes import Recipes
     from animed.daemon.report import Reporter
     from animed.records import PhotoKey
     from animed.schedule.ledger import Ledger
@@ -36,7 +37,8 @@ class Desk:
     left: deque[PhotoKey] = field(default_factory=deque)  # photos that have ended since the last turn of the loop
     system: System = REAL
     draining: bool = False  # the service is stopping: nothing new is begun
-    leaving: set[str] = field(default_factory=set)  # inboxes that end: nothing new of theirs is begun
+    # Inboxes that end: nothing new of theirs is begun. With each the recipes of its successor, if it has one.
+    leaving: dict[str, Recipes | None] = field(default_factory=dict)
     relook: set[PhotoKey] = field(default_factory=set)  # changed while on their way: to be looked at again afterwards
 
     def inbox_of(self, key: PhotoKey) -> Inbox:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from animed.daemon.inbox import Inbox
     from animed.daemon.iothread import Answer
     from animed.daemon.parts import Parts
+    from animed.daemon.recipes import Recipes
     from animed.daemon.setup import Setup
 
 
@@ -66,6 +67,7 @@ class Turnover:
         for name, inbox in list(self._desk.inboxes.items()):
             if name not in self._leavers and self._wanted.get(name) != inbox.setup:
                 self._end(name, inbox, now)
+        self._desk.leaving = {name: self._recipes_to_come(name) for name in self._leavers}
         self.tick(now)
 
     def tick(self, now: float) -> None:
@@ -98,10 +100,14 @@ class Turnover:
             self._remove(name, inbox)
             return
         self._leavers[name] = Leaver(inbox)
-        self._desk.leaving.add(name)
+        self._desk.leaving[name] = self._recipes_to_come(name)
         inbox.stop()
         self._parts.backlog.retries.drop(name)
         self._parts.photos.drop(name, now)
+
+    def _recipes_to_come(self, name: str) -> Recipes | None:
+        successor = self._wanted.get(name)
+        return None if successor is None else successor.recipes
 
     def _is_over(self, name: str, leaver: Leaver, now: float) -> bool:
         """Say whether an inbox has ended. One that hangs is left behind, once no worker has a photo of it."""
@@ -156,7 +162,7 @@ class Turnover:
         """Forget an inbox; its photos stay in the ledger."""
         desk = self._desk
         del desk.inboxes[name]
-        desk.leaving.discard(name)
+        desk.leaving.pop(name, None)
         desk.relook -= {key for key in desk.relook if key.inbox == name}
         self._parts.backlog.retries.drop(name)
         self._parts.backlog.batcher.release(name)
