@@ -13,10 +13,11 @@ from animed.config.models import LimitsConfig
 from animed.daemon.questions import Questions
 from animed.daemon.recipes import Recipes
 from animed.errors import PlaceError
+from animed.schedule.store import LedgerError
 from animed.service.protocol import RequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from animed.daemon.outcomes import BatchEnded, PhotoEnded
@@ -111,6 +112,27 @@ def test_a_folder_and_an_inbox_are_forgotten_whole(bench: Callable[..., Bench]) 
     run.draw_all()
     assert sorted(run.names()[4:]) == ["s.cel-2.jpg", "s/t/c.cel-2.jpg"]
     assert run.log.events("file.vanished") == []
+
+
+def test_what_was_forgotten_before_the_state_folder_filled_up_is_drawn(
+    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The question ends in an error at its second path; the photo of the first one is looked at all the same."""
+    run = bench()
+    done(run, b"a.jpg", b"b.jpg")
+    forget = run.ledger.forget
+
+    def fill_up(keys: Iterable[PhotoKey]) -> list[PhotoKey]:
+        gone = forget(keys)
+        run.store.full = True
+        return gone
+
+    monkeypatch.setattr(run.ledger, "forget", fill_up)
+    with pytest.raises(LedgerError):
+        ask(run, "forget", "/in/phone/a.jpg", "/in/phone/b.jpg")
+    run.store.full = False
+    run.run(2)
+    assert [job.key.path for job in run.pool.jobs] == [b"a.jpg"]
 
 
 def test_a_photo_on_its_way_is_not_forgotten(bench: Callable[..., Bench]) -> None:

@@ -61,12 +61,13 @@ class Again:
             if not known and not moving:
                 unknown.append(text)
             gone = self._desk.ledger.forget(key for key in known if key not in self._desk.actives)
+            # At once: when the state folder fills up before the next path, these are forgotten all the same.
+            self._look(gone)
             forgotten.update(gone)
             for key in gone:
                 self._desk.reporter.forgotten(key)
             busy.update(moving, known)
         busy -= forgotten
-        self._look(forgotten)
         named = [self._desk.reporter.path(key) for key in sorted(busy)[:_MOST_NAMED]]
         return {"forgotten": len(forgotten), "unknown": unknown, "busy": named, "busy_count": len(busy)}
 
