@@ -421,6 +421,20 @@ def test_a_late_hook_is_asked_then_killed(tmp_path: Path) -> None:
     assert stage.log.events("hook.failed")[0]["cause"] == "timeout"
 
 
+def test_a_hook_keeps_the_timeout_that_it_began_with(tmp_path: Path) -> None:
+    """A reload that gives later hooks more time does not change why an earlier one is ended."""
+    stage = Stage(tmp_path, on_success=("/s",), timeout=5)
+    stage.hooks.photo_ended(ended())
+    stage.hooks.tick(100)
+    stage.hooks.configure(configuration(tmp_path, on_success=("/s",), timeout=60))
+    stage.hooks.tick(105)
+    stage.started[0].code = -15
+    stage.hooks.tick(106)
+    (line,) = stage.log.events("hook.failed")
+    assert line["cause"] == "timeout"
+    assert "(5 s)" in line["detail"]
+
+
 def test_output_is_logged_in_lines_and_bounded(tmp_path: Path, runner: Any) -> None:
     """Each line that a hook prints is one line of the log; a flood is cut and counted."""
     text = "print('hello')\nprint('bad', file=sys.stderr)\n[print('x' * 50) for _ in range(9999)]\n"

@@ -44,13 +44,14 @@ class _Running:
     process: Process
     began_at: float
     due: float | None  # when the next signal is sent; None after the last
+    timeout: float  # seconds that it had from its start; a reload may give others more or less
     cause: str = ""  # why it was ended, if it was
     outputs: list[Output] = field(default_factory=list)
 
     @classmethod
-    def of(cls, call: Call, process: Process, now: float, due: float) -> _Running:
+    def of(cls, call: Call, process: Process, now: float, *, due: float, timeout: float) -> _Running:
         outputs = [Output(process.outputs[0], "stdout"), Output(process.outputs[1], "stderr")]
-        return cls(call, process, now, due, outputs=outputs)
+        return cls(call, process, now, due, timeout, outputs=outputs)
 
 
 class Hooks:
@@ -168,7 +169,8 @@ class Hooks:
             why = "its arguments are too long" if error.errno == errno.E2BIG else str(error.strerror)
             self._failed(call, "not_started", why)
             return
-        self._running.append(_Running.of(call, process, now, self._due(now)))
+        due, timeout = self._due(now), self._hooks.timeout
+        self._running.append(_Running.of(call, process, now, due=due, timeout=timeout))
 
     def _due(self, now: float) -> float:
         """Return when a hook that starts now is told to end."""
@@ -181,7 +183,7 @@ class Hooks:
             each.process.signal(signal.SIGKILL)
             each.due = None
             return
-        each.cause = "timeout" if now - each.began_at >= self._hooks.timeout else "stop"
+        each.cause = "timeout" if now - each.began_at >= each.timeout else "stop"
         each.process.signal(signal.SIGTERM)
         each.due = now + GRACE_S
 
@@ -202,7 +204,7 @@ class Hooks:
 
     def _advice(self, each: _Running, code: int | None) -> str:
         if each.cause == "timeout":
-            return f"it was ended after hooks.timeout ({self._hooks.timeout:g} s): make it quicker, or raise that"
+            return f"it was ended after hooks.timeout ({each.timeout:g} s): make it quicker, or raise that"
         if each.cause == "stop":
             return "it was ended because the service stops; workers.stop_timeout bounds how long it is waited for"
         if code in {CANNOT_RUN, NOT_FOUND}:
