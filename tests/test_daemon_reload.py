@@ -528,6 +528,7 @@ def test_a_share_that_hangs_is_left_behind(bench: Callable[..., Bench]) -> None:
     hang(run)
     run.reload(run.changed(quality=50))
     run.turn()
+    assert old.stopped  # if it ever comes back, it ends
     assert run.thread is not old
     assert run.inbox.config.quality == 50
     run.run(5)

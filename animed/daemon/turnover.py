@@ -129,6 +129,7 @@ class Turnover:
     def _abandon(self, name: str, inbox: Inbox, now: float) -> None:
         """Leave a thread behind that hangs with photos in its hands; `late` takes up what it brings one day."""
         self._log.warning("inbox.unavailable", inbox=name, place=inbox.root, detail="left behind: it does not answer")
+        inbox.thread.stop()  # one that comes back ends after what is queued, instead of waiting for ever
         self._parts.placing.forget(name)
         self._parts.originals.hold(name)
         for key, active in list(self._desk.actives.items()):
