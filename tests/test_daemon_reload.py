@@ -20,7 +20,7 @@ from animed.daemon.iothread import Answer, Ended
 from animed.daemon.putting import Place, PutAway, Resolve, StageCopy
 from animed.daemon.validation import Validated, Validation
 from animed.delivery.publish import Placed
-from animed.errors import AnimedError, ConfigError, NotRunningError, PlaceError, StyleError
+from animed.errors import AnimedError, ConfigError, NotRunningError, PhotoError, PlaceError, StyleError
 from animed.records import PhotoKey
 from animed.service.protocol import RequestError
 
@@ -541,6 +541,26 @@ def test_a_share_that_hangs_is_left_behind(bench: Callable[..., Bench]) -> None:
     settle(run)
     assert run.names() == ["a.cel.jpg"]
     assert run.status() == "done"
+    assert run.is_clean()
+
+
+def test_a_refused_picture_in_stuck_hands_is_freed(bench: Callable[..., Bench]) -> None:
+    """A thread that is stuck with the question what became of a refused picture does not need it any more."""
+    run = bench()
+    before = open_stages()
+    run.sight()
+    run.draw()
+    old = run.thread
+    run.answer(Place, PhotoError("output_denied", "made up"))
+    hang(run)
+    run.reload(run.changed(quality=50))
+    run.run(5)
+    assert open_stages() == before
+    (resolve,) = old.of(Resolve)
+    (result,) = run.world.answers(resolve)
+    run.daemon.incoming.answered(Answer("phone", resolve, result, old), run.now)
+    settle(run)
+    assert run.outcomes() == [("a.jpg", "done")]
     assert run.is_clean()
 
 

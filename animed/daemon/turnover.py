@@ -135,7 +135,8 @@ class Turnover:
         for key, active in list(self._desk.actives.items()):
             if key.inbox == name:
                 # The thread may come back and use the descriptor: until then its number must not mean another file.
-                active.fd = None
+                # Of a picture that was refused it only looks for the name.
+                active.fd = None if active.refusal is None else active.fd
                 self._parts.placing.hold(key)
                 self._desk.leave(active, "returned", now)
 
