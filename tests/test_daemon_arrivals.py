@@ -270,3 +270,18 @@ def test_a_new_try_of_a_photo_that_was_moved_away_ends(bench: Callable[..., Benc
     run.inbox.scans.wanted = True
     run.run(30)
     assert run.row() is None
+
+
+def test_a_failure_whose_file_is_gone_is_forgotten_once(bench: Callable[..., Bench]) -> None:
+    """While the state folder is full, each scan finds it gone; that is told and put in line once."""
+    run = bench(rescan_interval=10)
+    run.sight()
+    run.fail("not_an_image")
+    run.world.photos.clear()
+    run.store.full = True
+    run.run(100)
+    assert len(run.log.events("file.vanished")) == 1
+    run.store.full = False
+    run.run(60)
+    assert run.row() is None
+    assert not run.desk.going

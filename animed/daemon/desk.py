@@ -39,6 +39,7 @@ class Desk:
     draining: bool = False  # the service is stopping: nothing new is begun
     # Inboxes that end: nothing new of theirs is begun. With each the recipes of its successor, if it has one.
     leaving: dict[str, Recipes | None] = field(default_factory=dict)
+    going: set[PhotoKey] = field(default_factory=set)  # to be forgotten when the state folder takes it
     relook: set[PhotoKey] = field(default_factory=set)  # changed while on their way: to be looked at again afterwards
 
     def inbox_of(self, key: PhotoKey) -> Inbox:
@@ -79,7 +80,14 @@ class Desk:
 
     def vanished(self, key: PhotoKey, now: float) -> None:
         """Log a photo that was gone before it was read, and forget that it failed, or was to be tried again."""
+        if key in self.going:
+            return
         self.reporter.note("file.vanished", key)
         row = self.ledger.get(key)
         if row is not None and row.status in {"retry", "failed"}:
-            self.journal.commit(partial(self.ledger.forget, [key]), partial(self.reporter.forgotten, key), now)
+            self.going.add(key)
+            self.journal.commit(partial(self.ledger.forget, [key]), partial(self._gone, key), now)
+
+    def _gone(self, key: PhotoKey) -> None:
+        self.going.discard(key)
+        self.reporter.forgotten(key)
