@@ -10,7 +10,7 @@ from animed.commands.capacity import look_at_inotify, look_at_picture, look_at_w
 from animed.commands.depths import look_below
 from animed.commands.findings import Finding, failure, good, warning
 from animed.commands.output import counted, say, say_json, shown
-from animed.commands.places import look_at_inbox, look_at_space, look_at_state
+from animed.commands.places import SILENT, look_at_inbox, look_at_space, look_at_state
 from animed.commands.programs import look_at_hooks
 from animed.commands.settings import look_at_settings
 from animed.daemon.styles import demand_names
@@ -51,11 +51,16 @@ def look(config: Config, draw: Draw) -> Iterator[Finding]:
     yield good("config", "", f"{shown(str(config.source))}: {counted(len(config.inboxes), 'inbox', 'inboxes')}")
     yield from look_at_settings(config)
     yield look_at_state(config.state_dir)
+    answering = []
     for inbox in config.inboxes:
-        yield from look_at_inbox(inbox)
-        yield from look_below(inbox)
+        found = list(look_at_inbox(inbox))
+        yield from found
+        # One that does not answer has been told of: it is not waited for again.
+        if not any(each.check == "inbox" and SILENT in each.text for each in found):
+            answering.append(inbox)
+            yield from look_below(inbox)
     yield from look_at_space(config)
-    yield from look_at_inotify(config)
+    yield from look_at_inotify(config.model_copy(update={"inboxes": tuple(answering)}))
     yield from look_at_hooks(config.hooks)
     weights = list(look_at_weights(config))
     yield from weights
