@@ -251,8 +251,8 @@ def _text(value: str) -> str:
 
 
 def _visible(fields: dict[str, Any]) -> dict[str, Any]:
-    """Escape what could steer a terminal; the lines of a traceback stay lines."""
-    return {key: value if key == "exception" else _shown(value) for key, value in fields.items()}
+    """Escape what could steer a terminal (the lines of a traceback stay lines); leave out what has no value."""
+    return {key: value if key == "exception" else _shown(value) for key, value in fields.items() if value is not None}
 
 
 def _shown(value: object) -> object:

@@ -141,7 +141,6 @@ class Backlog(RuleBasedStateMachine):
         assert all(self.batcher.contains(key) for key in self.inside)
         for inbox in INBOXES:
             assert self.batcher.queued(inbox) == sum(key.inbox == inbox for key in self.inside)
-        assert self.batcher.oldest_at() == min((each.settled_at for each in self.inside.values()), default=None)
         assert self.batcher.below_half == (2 * len(self.open_jobs()) < BACKLOG)
 
     @invariant()

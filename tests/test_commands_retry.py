@@ -177,14 +177,14 @@ def test_outdated_pictures_are_drawn_again(setup: Setup, capsys: pytest.CaptureF
     finished(setup, "another", b"old.jpg", b"sub/older.jpg")
     finished(setup, today, b"new.jpg")
     assert main(["retry", "--outdated", "-c", str(setup.config)]) == 0
-    assert capsys.readouterr().out == "2 photos will be drawn again\n"
+    assert capsys.readouterr().out == "2 photos will be drawn again, where the original is still in its inbox\n"
     with setup.ledger() as ledger:
         rows = ledger.get_many(ledger.below(PhotoKey("phone", b"")))
     assert sorted(key.path for key, row in rows.items() if row.again) == [b"old.jpg", b"sub/older.jpg"]
     assert {row.status for key, row in rows.items() if row.again} == {"done"}
     setup.write(quality=50)
     assert main(["retry", "--outdated", "-c", str(setup.config)]) == 0
-    assert capsys.readouterr().out == "3 photos will be drawn again\n"
+    assert capsys.readouterr().out == "3 photos will be drawn again, where the original is still in its inbox\n"
 
 
 def test_a_service_draws_outdated_pictures_again(setup: Setup, capsys: pytest.CaptureFixture[str]) -> None:
@@ -192,7 +192,7 @@ def test_a_service_draws_outdated_pictures_again(setup: Setup, capsys: pytest.Ca
     service = Service(lambda _command, _arguments: {"queued": 1, "unknown": [], "busy": []})
     assert retry.run(setup.config, [], which="outdated", ask=service) == 0
     assert service.asked == [(setup.state, "retry", {"paths": [], "all": False, "outdated": True})]
-    assert capsys.readouterr().out == "1 photo will be drawn again\n"
+    assert capsys.readouterr().out == "1 photo will be drawn again, where the original is still in its inbox\n"
 
 
 def test_outdated_needs_the_styles_that_are_named(setup: Setup, capsys: pytest.CaptureFixture[str]) -> None:

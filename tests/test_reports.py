@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -93,6 +94,18 @@ def test_a_note_goes_when_the_photo_is_forgotten(bench: Callable[..., Bench]) ->
     run.ledger.forget([run.key(b"b.jpg")])  # no word of it
     run.run(2 * EVERY_S)
     assert set(run.world.notes) == {STATUS}
+
+
+@pytest.mark.parametrize("change", [{"report": "off"}, {"output": Path("/elsewhere")}])
+def test_notes_go_with_the_inbox_that_leaves_the_output(bench: Callable[..., Bench], change: dict[str, Any]) -> None:
+    """Where a reload ends the reports in an output, no note about a photo is left lying there for ever."""
+    run = bench(report="file")
+    run.sight(b"a.jpg", b"bad")
+    run.fail(Reason.NOT_AN_IMAGE)
+    assert NOTE in run.world.notes
+    run.reload(run.changed(**change))
+    run.run(5)
+    assert NOTE not in run.world.notes
 
 
 def test_reports_are_off_unless_asked_for(bench: Callable[..., Bench]) -> None:

@@ -41,7 +41,10 @@ def run(
         # Whoever asks about a wrong file wants to know first what is wrong with it.
         if wrong is not None:
             raise wrong from None
-        raise
+        raise NotRunningError(
+            f"no service is running for {state_dir}",
+            remedy="start it with `animed run`; one that runs with another state_dir is restarted, not reloaded",
+        ) from None
     _describe(answer)
     return EXIT_OK
 

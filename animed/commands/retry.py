@@ -46,7 +46,11 @@ def run(config_file: Path | None, paths: Sequence[Path], *, which: Which = "name
         note(f"{shown(path)}: has not failed, there is nothing to try again (`animed failed` lists what has)")
     for path in outcome.busy:
         note(f"{shown(path)}: is still to be put into the failed folder; try again when the service has done that")
-    say(f"{counted(outcome.queued, 'photo')} will be {'drawn' if which == 'outdated' else 'tried'} again")
+    if which == "outdated":
+        # Whether an original is still there only a look at the inbox can tell, and that is the service's.
+        say(f"{counted(outcome.queued, 'photo')} will be drawn again, where the original is still in its inbox")
+    else:
+        say(f"{counted(outcome.queued, 'photo')} will be tried again")
     if strangers:
         return EXIT_USAGE
     return EXIT_UNEXPECTED if outcome.unknown or outcome.busy else EXIT_OK

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from animed.system import shut
 
@@ -24,6 +24,9 @@ class Phase(StrEnum):
     READY = "ready"  # read, and next for a worker
     RUNNING = "running"  # in a worker
     PLACING = "placing"  # its picture is being given its name
+
+
+UNBEGUN: Final = frozenset({Phase.QUEUED, Phase.READING, Phase.WAITING, Phase.READY})  # no worker has it yet
 
 
 @dataclass(slots=True)

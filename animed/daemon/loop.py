@@ -229,6 +229,6 @@ class Daemon:
         """Return the live state."""
         parts = self._parts
         return status.report(
-            parts.desk, parts.backlog, parts.pool, state=self._state, pid=os.getpid(),
+            parts.desk, parts.pool, state=self._state, pid=os.getpid(),
             started_at=self.started_at, now=self.clock(), paused=parts.gate.report(),
         )  # fmt: skip

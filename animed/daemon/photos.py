@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from animed.daemon.active import Active, BatchTally, Phase
+from animed.daemon.active import UNBEGUN, Active, BatchTally, Phase
 from animed.daemon.iothread import SLOW_S
 from animed.daemon.looking import Digest, Digested
 from animed.daemon.recipes import early_name, task_of
@@ -240,7 +240,7 @@ class Photos:
     def drop(self, inbox: str, now: float) -> None:
         """Drop what no worker has begun of one inbox."""
         for active in [each for key, each in self._desk.actives.items() if key.inbox == inbox]:
-            if active.phase in {Phase.QUEUED, Phase.READING, Phase.WAITING, Phase.READY}:
+            if active.phase in UNBEGUN:
                 self._backlog.batcher.discard(active.job.key)
                 self._reading.discard(active.job.key)
                 self._desk.leave(active, "dropped", now)

@@ -117,9 +117,16 @@ class Reports:
             if writer is not None:
                 self._ask_status("finished" if finished else "stopped", inboxes, writer=writer)
 
-    def part(self, inbox: Inbox) -> None:
-        """Write the last status of an output that no other inbox reports on: this one ends."""
-        if inbox.config.report == "file" and _takes_notes(inbox) and inbox.output not in self._groups():
+    def part(self, inbox: Inbox, *, stays: bool) -> None:
+        """Leave the output of an inbox that ends: with a last status, where no other inbox reports on it.
+
+        `stays`: a successor reports there, and keeps the notes about photos; without one nobody would ever remove them.
+        """
+        if inbox.config.report == "off" or not _takes_notes(inbox):
+            return
+        for owner, (name, _) in () if stays else self._shelf(inbox).names.items():
+            self._ask(inbox, RemoveNote(owner, (name,), inbox.delivery))
+        if inbox.output not in self._groups():
             self._ask_status("stopped", [inbox], writer=inbox)
 
     def forget(self, inbox: Inbox) -> None:

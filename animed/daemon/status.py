@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from animed import __version__
+from animed.daemon.active import UNBEGUN
 from animed.daemon.report import OUTCOMES
 from animed.logs import path_fields
 from animed.records import absolute
 
 if TYPE_CHECKING:
-    from animed.daemon.backlog import Backlog
     from animed.daemon.desk import Desk
     from animed.daemon.inbox import Inbox
     from animed.engine.pool import Pool
@@ -21,7 +21,6 @@ _LAST: Final = 5  # failures that are shown
 
 def report(
     desk: Desk,
-    backlog: Backlog,
     pool: Pool,
     *,
     state: State,
@@ -32,7 +31,7 @@ def report(
 ) -> dict[str, Any]:
     """Return the state of everything; costs no look at any inbox."""
     totals = desk.ledger.totals()
-    oldest = backlog.batcher.oldest_at()
+    oldest = min((a.job.settled_at for a in desk.actives.values() if a.phase in UNBEGUN), default=None)
     rate = desk.reporter.rate_per_min(now)
     left = len(desk.actives)
     return {
@@ -42,7 +41,10 @@ def report(
         "pid": pid,
         "uptime_s": round(now - started_at, 1),
         "inboxes": [_inbox(inbox, desk, totals.get(inbox.name, {})) for inbox in desk.inboxes.values()],
-        "queue": {"depth": len(backlog.batcher), "oldest_s": None if oldest is None else round(now - oldest, 1)},
+        "queue": {
+            "depth": sum(active.phase in UNBEGUN for active in desk.actives.values()),
+            "oldest_s": None if oldest is None else round(now - oldest, 1),
+        },
         "workers": [
             {"pid": w.pid, "state": w.state, "style": w.style, "images": w.images, "memory_mb": w.memory_mb}
             for w in pool.workers

@@ -116,7 +116,7 @@ class Turnover:
         served = self._parts.placing.serves(name) or self._parts.originals.serves(name)
         if not (leaver.told or moving or served):
             leaver.told = True
-            self._parts.reports.part(leaver.inbox)
+            self._parts.reports.part(leaver.inbox, stays=self._reports_stay(name, leaver.inbox))
             thread.stop()
         if leaver.ended:
             return True
@@ -125,6 +125,13 @@ class Turnover:
             return False
         self._abandon(name, leaver.inbox, now)
         return True
+
+    def _reports_stay(self, name: str, inbox: Inbox) -> bool:
+        """Say whether an inbox that ends has a successor which reports into the same output."""
+        successor = self._wanted.get(name)
+        if successor is None or successor.config.report == "off":
+            return False
+        return os.fspath(successor.config.output) == inbox.output
 
     def _abandon(self, name: str, inbox: Inbox, now: float) -> None:
         """Leave a thread behind that hangs with photos in its hands; `late` takes up what it brings one day."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Final, Literal
 
-MAX_LINE: Final = 64 * 1024  # bytes
+MAX_LINE: Final = 4 * 1024  # bytes; with LINES_A_WINDOW it bounds what one program can put into the log
 READ: Final = 64 * 1024
 READS_A_TURN: Final = 4  # so that a worker that never stops talking cannot hold the loop
 WINDOW: Final = 10.0  # seconds

@@ -135,11 +135,6 @@ class Batcher:
         times = [self._due_at(group) for group in self._groups().values()]
         return max(now, min(times)) if times else None
 
-    def oldest_at(self) -> float | None:
-        """Return when the photo settled that waits longest, held ones included."""
-        heads = [lane.head().settled_at for lanes in self._inboxes.values() for lane in lanes.values()]
-        return min(heads, default=None)
-
     def queued(self, inbox: str) -> int:
         """Return how many photos of an inbox wait."""
         return sum(len(lane) for lane in self._inboxes.get(inbox, {}).values())
