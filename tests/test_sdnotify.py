@@ -139,8 +139,8 @@ def test_a_manager_that_does_not_read_stops_nothing(tmp_path: Path) -> None:
     ("span", "owner", "interval"),
     [
         ("60000000", None, 30.0),
-        ("60000000", str(PID), 30.0),
-        ("60000000", str(PID + 1), None),
+        ("60000000", 0, 30.0),
+        ("60000000", 1, None),
         ("0", None, None),
         ("-5", None, None),
         ("soon", None, None),
@@ -148,11 +148,11 @@ def test_a_manager_that_does_not_read_stops_nothing(tmp_path: Path) -> None:
         ("", None, None),
     ],
 )
-def test_the_interval_is_half_and_only_ours(span: str, owner: str | None, interval: float | None) -> None:
+def test_the_interval_is_half_and_only_ours(span: str, owner: int | None, interval: float | None) -> None:
     """The watchdog interval is half of WATCHDOG_USEC, for a positive number that is meant for this process."""
     environ = {"NOTIFY_SOCKET": "/run/notify", "WATCHDOG_USEC": span}
     if owner is not None:
-        environ["WATCHDOG_PID"] = owner
+        environ["WATCHDOG_PID"] = str(PID + owner)
     assert Notifier(environ, pid=PID).watchdog_interval() == interval
 
 
