@@ -38,8 +38,6 @@ _PROGRAM: Final = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[2]);from animed.aside import serve; serve(int(sys.argv[1]))"
 )
 _LEAVE_S: Final = 1.0  # for a process that has nothing to do to end
-_PR_SET_PDEATHSIG: Final = 1
-_PR_SET_NAME: Final = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,17 +218,12 @@ class _Server:
 
 def serve(parent: int) -> NoReturn:
     """Be the process that is asked, until the parent is gone; the socket is descriptor 0."""
-    import ctypes  # noqa: PLC0415 -- only this side needs it, and the other one loads this module at every start
+    from animed.tie import own_signals, tie_to_parent  # noqa: PLC0415 -- only this side needs it, and what it brings
 
     os.chdir("/")  # No share that we work on shall be held by standing in it.
     os.closerange(3, os.sysconf("SC_OPEN_MAX") if os.sysconf("SC_OPEN_MAX") > 0 else 1 << 16)
-    # What a terminal or a service manager sends to the whole group is meant for the parent: it says when to leave.
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
-        signal.signal(number, signal.SIG_IGN)
-    library = ctypes.CDLL(None)
-    library.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    library.prctl(_PR_SET_NAME, b"animed-io", 0, 0, 0)
-    if os.getppid() == parent:
+    own_signals()
+    if tie_to_parent(parent, b"animed-io"):
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # The parent has gone: nobody wants an answer.
             _Server(socket.socket(fileno=0)).run()
     os._exit(0)

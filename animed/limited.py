@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from animed import mounts
 from animed.aside import Call, aside
 
 if TYPE_CHECKING:
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 PATIENCE_S: Final = 4.0  # seconds that a command, or a start, waits for one folder
-_MOUNTS: Final = "/proc/self/mountinfo"
 # File systems whose calls end: on memory, of the kernel itself, or on a disk of this machine.
 _LOCAL: Final = frozenset(
     {"bcachefs", "btrfs", "erofs", "exfat", "ext2", "ext3", "ext4", "f2fs", "iso9660", "jfs", "ntfs3", "overlay"}
@@ -23,7 +21,6 @@ _LOCAL: Final = frozenset(
     | {"nsfs", "proc", "pstore", "securityfs", "selinuxfs", "sysfs", "tracefs"}
 )
 _MOST_LINKS: Final = 40  # as the kernel has it
-_ESCAPE: Final = re.compile(r"\\([0-7]{3})")
 
 
 def limited(
@@ -41,18 +38,18 @@ def limited(
         return result
 
 
-def may_hang(path: str, *, mounts: str = _MOUNTS) -> bool:
+def may_hang(path: str, *, table: str = mounts.TABLE) -> bool:
     """Say whether a path lies on, or leads through, a file system whose calls may never end.
 
     Asks such a one nothing: a link is only read where its folder is on a local disk.
     """
-    kinds = _mounted(mounts)
+    kinds = mounts.mounted(table)
     here, links = "/", 0
     left = os.path.abspath(path).split("/")[::-1]
     while left:
         part = left.pop()
         here = os.path.dirname(here) if part == ".." else os.path.join(here, part)
-        if not _is_local(here, kinds):
+        if mounts.kind_at(here, kinds) not in _LOCAL:
             return True
         target = _target(here)
         links += bool(target)
@@ -79,29 +76,6 @@ def _named(path: str) -> tuple[int, int, int] | None:
     except OSError:
         return None  # It is not there (yet), so no other path can lead to it.
     return found.st_dev, found.st_ino, found.st_mode
-
-
-def _mounted(mounts: str) -> dict[str, str]:
-    """Return the kind of file system at each mount point; of several at one point the last is on top."""
-    try:
-        lines = Path(mounts).read_text(encoding="utf-8", errors="surrogateescape").split("\n")
-    except OSError:
-        return {}
-    found = {}
-    for line in lines:
-        before, separator, after = line.partition(" - ")
-        if separator:
-            point = _ESCAPE.sub(lambda match: chr(int(match[1], 8)), before.split(" ")[4])
-            found[point] = after.split(" ")[0]
-    return found
-
-
-def _is_local(path: str, kinds: dict[str, str]) -> bool:
-    while path not in kinds:
-        if path == "/":
-            return False
-        path = os.path.dirname(path)
-    return kinds[path] in _LOCAL
 
 
 def _target(path: str) -> str:

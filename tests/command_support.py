@@ -126,3 +126,8 @@ def nobody(setup: Setup) -> Iterator[None]:
         os.seteuid(NOBODY)
         undo.callback(os.seteuid, 0)
         yield
+
+
+def answering(answer: dict[str, Any]) -> Service:
+    """Return a service that answers every question alike."""
+    return Service(lambda _command, _arguments: answer)

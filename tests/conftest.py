@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 import pytest
+from command_support import Setup
 from daemon_bench import Bench
 from daemon_fakes import open_stages
+from engine_fakes import Driver, plan, spec
 
 from animed.schedule.ledger import Ledger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from animed.engine.plan import Plan
+    from animed.engine.protocol import WorkerSpec
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -38,6 +44,12 @@ def ledger(path: str) -> Iterator[Ledger]:
 
 
 @pytest.fixture
+def config_file(tmp_path: Path) -> Path:
+    """Return a configuration with one inbox."""
+    return Setup.make(tmp_path).config
+
+
+@pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Callable[..., Bench]]:
     """Make daemons on fakes; at the end no staged picture may be held open by one that has nothing on its way."""
     made: list[Bench] = []
@@ -54,3 +66,16 @@ def bench(tmp_path: Path) -> Iterator[Callable[..., Bench]]:
     for run in made:
         run.crash()
     assert not idle or open_stages() == before
+
+
+@pytest.fixture
+def drive(tmp_path: Path) -> Iterator[Callable[..., Driver]]:
+    """Return a function that starts a pool of real processes, which is ended after the test."""
+    with contextlib.ExitStack() as stack:
+
+        def start(of: Plan | None = None, to: WorkerSpec | None = None) -> Driver:
+            driver = Driver(tmp_path, of or plan(), to or spec())
+            stack.callback(driver.end)
+            return driver
+
+        yield start

@@ -11,10 +11,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+import pytest
+
+from animed.daemon.looking import Digest
+from animed.errors import PhotoError
+from animed.records import FileStat
 from animed.system import Entry, Listed, System
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
 
 SHARE: Final = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EHOSTDOWN, errno.ENOTCONN)
 NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
@@ -179,3 +185,15 @@ def _guarded(name: str) -> Callable[..., Any]:
 
 for _name in ERRNOS.keys() - {"scandir", "readdir"}:
     setattr(FaultySystem, _name, _guarded(_name))
+
+
+def reading_refused(inbox: Path, code: int, mode: int) -> PhotoError:
+    """Return the fault of a photo of this mode that cannot be opened, while its inbox can be listed."""
+    (inbox / "a.jpg").touch()
+    system = FaultySystem()
+    system.arm("open", code, under=bytes(inbox / "a.jpg"))
+    key = type("Key", (), {"path": b"a.jpg"})
+    job: Any = type("Job", (), {"key": key, "stat": FileStat(1, 1, 1, 1, 1, mode)})
+    with pytest.raises(PhotoError) as caught:
+        Digest(job, str(inbox), str(inbox), b"").run(lambda: None, system)
+    return caught.value

@@ -207,7 +207,7 @@ def test_a_path_through_a_share_may_hang(tmp_path: Path, path: str, expected: bo
     """A share, a file system of a program, and what lies behind one; a name that only begins alike is another."""
     table = tmp_path / "mountinfo"
     table.write_text(_TABLE)
-    assert may_hang(path, mounts=str(table)) == expected
+    assert may_hang(path, table=str(table)) == expected
 
 
 def test_links_are_followed_as_far_as_they_are_local(tmp_path: Path) -> None:
@@ -220,8 +220,8 @@ def test_links_are_followed_as_far_as_they_are_local(tmp_path: Path) -> None:
     (tmp_path / "one").symlink_to("two")
     (tmp_path / "two").symlink_to("one")
     for name, expected in (("to", True), ("far/x", True), ("one", False), ("absent/x", False)):
-        assert may_hang(str(tmp_path / name), mounts=str(table)) == expected
-    assert may_hang("/anything", mounts=str(tmp_path / "absent"))
+        assert may_hang(str(tmp_path / name), table=str(table)) == expected
+    assert may_hang("/anything", table=str(tmp_path / "absent"))
 
 
 def test_a_local_look_is_simply_done() -> None:

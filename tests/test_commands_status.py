@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from command_support import Service, Setup
+from command_support import answering
 
 from animed.cli import main
 from animed.commands import status
@@ -55,17 +55,6 @@ def report(state: str = "running", inbox_state: str = "ready", **more: Any) -> d
         "last_failures": [{"path": "/photos/in/a\x1b[31m.jpg", "reason": "truncated"}],
         **more,
     }
-
-
-def answering(answer: dict[str, Any]) -> Service:
-    """Return a service that answers every question alike."""
-    return Service(lambda _command, _arguments: answer)
-
-
-@pytest.fixture
-def config_file(tmp_path: Path) -> Path:
-    """Return a configuration with one inbox."""
-    return Setup.make(tmp_path).config
 
 
 @pytest.mark.parametrize(

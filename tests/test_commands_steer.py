@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from command_support import Service, Setup
+from command_support import answering
 
 from animed.cli import main
 from animed.commands import status, steer
@@ -19,17 +19,6 @@ STAMP = "2026-03-01T21:30:00Z"
 LOCAL = datetime.fromisoformat(STAMP).astimezone().strftime("%Y-%m-%d %H:%M")
 USER = {"by": "user", "since": STAMP, "until": None}
 SCHEDULE = {"by": "schedule", "since": None, "until": STAMP}
-
-
-def answering(answer: dict[str, Any]) -> Service:
-    """Return a service that answers every question alike."""
-    return Service(lambda _command, _arguments: answer)
-
-
-@pytest.fixture
-def config_file(tmp_path: Path) -> Path:
-    """Return a configuration with one inbox."""
-    return Setup.make(tmp_path).config
 
 
 @pytest.mark.parametrize(

@@ -518,6 +518,18 @@ def hang(run: Bench, seconds: float = 31.0) -> None:
     run.thread.silence = seconds
 
 
+def leave_behind(run: Bench, seconds: float = 0) -> None:
+    """Let the first inbox hang, and reload it: its successor goes on without what is in the stuck thread's hands."""
+    hang(run)
+    run.reload(run.changed(quality=50))
+    run.run(seconds) if seconds else run.turn()
+
+
+def late(run: Bench, request: Any, result: object, old: object) -> None:
+    """Let a thread that was left behind answer at last."""
+    run.daemon.incoming.answered(Answer("phone", request, result, old), run.now)
+
+
 def test_a_share_that_hangs_is_left_behind(bench: Callable[..., Bench]) -> None:
     """An inbox whose thread is stuck placing a picture is replaced; its picture is looked at when it is back."""
     run = bench()
@@ -525,9 +537,7 @@ def test_a_share_that_hangs_is_left_behind(bench: Callable[..., Bench]) -> None:
     run.draw()
     (place,) = run.thread.of(Place)
     old = run.thread
-    hang(run)
-    run.reload(run.changed(quality=50))
-    run.turn()
+    leave_behind(run)
     assert old.stopped  # if it ever comes back, it ends
     assert run.thread is not old
     assert run.inbox.config.quality == 50
@@ -537,7 +547,7 @@ def test_a_share_that_hangs_is_left_behind(bench: Callable[..., Bench]) -> None:
     assert not run.pool.jobs
     os.fstat(place.fd)  # Still open: the stuck thread may use it any time.
     (result,) = run.world.answers(place)
-    run.daemon.incoming.answered(Answer("phone", place, result, old), run.now)
+    late(run, place, result, old)
     settle(run)
     assert run.names() == ["a.cel.jpg"]
     assert run.status() == "done"
@@ -552,13 +562,11 @@ def test_a_refused_picture_in_stuck_hands_is_freed(bench: Callable[..., Bench]) 
     run.draw()
     old = run.thread
     run.answer(Place, PhotoError("output_denied", "made up"))
-    hang(run)
-    run.reload(run.changed(quality=50))
-    run.run(5)
+    leave_behind(run, 5)
     assert open_stages() == before
     (resolve,) = old.of(Resolve)
     (result,) = run.world.answers(resolve)
-    run.daemon.incoming.answered(Answer("phone", resolve, result, old), run.now)
+    late(run, resolve, result, old)
     settle(run)
     assert run.outcomes() == [("a.jpg", "done")]
     assert run.is_clean()
@@ -572,11 +580,9 @@ def test_a_late_fault_draws_the_photo_again(bench: Callable[..., Bench]) -> None
     run.draw()
     (place,) = run.thread.of(Place)
     old = run.thread
-    hang(run)
-    run.reload(run.changed(quality=50))
-    run.run(5)
+    leave_behind(run, 5)
     fault = PlaceError("output", errno.EIO, "/out", "gone")
-    run.daemon.incoming.answered(Answer("phone", place, fault, old), run.now)
+    late(run, place, fault, old)
     assert open_stages() == before
     settle(run)
     assert [task.recipe.quality for task in run.pool.tasks] == [92, 50]
@@ -588,15 +594,13 @@ def test_a_worker_that_still_draws_is_waited_for(bench: Callable[..., Bench]) ->
     """A hanging inbox is left behind only when no worker has a photo of it any more."""
     run = bench()
     run.sight()
-    hang(run)
-    run.reload(run.changed(quality=50))
-    run.turn()
+    leave_behind(run)
     assert run.inbox.config.quality == 92
     run.draw()
     (place,), old = run.thread.of(Place), run.thread
     run.tick()
     assert run.inbox.config.quality == 50
-    run.daemon.incoming.answered(Answer("phone", place, Placed(place.target), old), run.now)
+    late(run, place, Placed(place.target), old)
 
 
 def test_a_worker_that_hangs_with_an_ending_inbox_blames_no_photo(bench: Callable[..., Bench]) -> None:
@@ -607,9 +611,7 @@ def test_a_worker_that_hangs_with_an_ending_inbox_blames_no_photo(bench: Callabl
     run.die(cause="timeout")
     run.run(6)
     assert [(job.alone, job.crashes) for job in run.pool.jobs] == [(True, 1)]
-    hang(run)
-    run.reload(run.changed(quality=50))
-    run.turn()
+    leave_behind(run)
     run.die(cause="timeout")
     assert run.outcomes() == []
     run.turn()
@@ -631,7 +633,7 @@ def test_a_removed_share_that_hangs_is_gone(bench: Callable[..., Bench]) -> None
     run.turn()
     assert list(run.desk.inboxes) == ["camera"]
     copy = old.of(StageCopy)[0]
-    run.daemon.incoming.answered(Answer("phone", copy, (copy.expected, staged_fd()), old), run.now)
+    late(run, copy, (copy.expected, staged_fd()), old)
     run.mailbox.post(Ended("phone", asked=True, origin=old))
     run.turn()
     assert open_stages() == before
@@ -645,13 +647,11 @@ def test_an_original_in_stuck_hands_is_left_alone(bench: Callable[..., Bench]) -
     run.step()
     (put_away,) = run.thread.of(PutAway)
     old = run.thread
-    hang(run)
-    run.reload(run.changed(quality=50))
-    run.run(5)
+    leave_behind(run, 5)
     assert not run.thread.of(PutAway)
     assert run.world.put_away == []
     fault = PlaceError("inbox", errno.EIO, "/in", "gone")
-    run.daemon.incoming.answered(Answer("phone", put_away, fault, old), run.now)
+    late(run, put_away, fault, old)
     settle(run)
     assert [path for path, _ in run.world.put_away] == [b"a.jpg"]
     row = run.row()

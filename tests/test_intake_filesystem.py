@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from animed.intake.filesystem import InotifyLimits, fs_type, inotify_limits, type_in, wants_polling
+from animed.intake.filesystem import InotifyLimits, fs_type, inotify_limits, wants_polling
+from animed.mounts import kind_at, mounted
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-TABLE_TEXT = r"""22 27 0:21 / /proc rw,relatime - proc proc rw
+TABLE = r"""22 27 0:21 / /proc rw,relatime - proc proc rw
 27 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
 30 27 0:40 / /srv/photos rw - nfs4 nas:/photos rw,vers=4.2
 31 30 8:1 / /srv/photos/disk rw shared:3 master:2 - fuseblk /dev/sdb1 rw
@@ -22,7 +23,6 @@ TABLE_TEXT = r"""22 27 0:21 / /proc rw,relatime - proc proc rw
 broken line"""
 POLLED = """nfs nfs4 cifs smb3 smbfs 9p fuse.sshfs fuse.rclone fuse.grpcfuse fuse virtiofs vboxsf prl_fs vmhgfs afs ceph
 glusterfs lustre beegfs davfs autofs"""
-TABLE = TABLE_TEXT.split("\n")
 
 
 @pytest.mark.parametrize(
@@ -38,9 +38,11 @@ TABLE = TABLE_TEXT.split("\n")
         ("/over/x", "fuse.sshfs"),
     ],
 )
-def test_the_nearest_mount_decides(path: str, expected: str) -> None:
+def test_the_nearest_mount_decides(tmp_path: Path, path: str, expected: str) -> None:
     """The longest mount point that holds the path decides, the top one of several; octal escapes are undone."""
-    assert type_in(TABLE, path) == expected
+    table = tmp_path / "mountinfo"
+    table.write_text(TABLE)
+    assert kind_at(path, mounted(str(table))) == expected
 
 
 @pytest.mark.parametrize(
@@ -70,7 +72,7 @@ def test_this_machine_answers(tmp_path: Path) -> None:
 
 def test_hidden_kernel_files_are_unknown(tmp_path: Path) -> None:
     """A hardened service may not see /proc: that is said, and nothing breaks."""
-    assert fs_type("/", mounts=str(tmp_path / "none")) == "unknown"
+    assert fs_type("/", table=str(tmp_path / "none")) == "unknown"
     (tmp_path / "max_user_watches").write_text("123\n")
     (tmp_path / "max_queued_events").write_text("many\n")
     assert inotify_limits(folder=str(tmp_path)) == InotifyLimits(123, None, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import pickle
@@ -73,12 +74,8 @@ def test_what_is_not_a_file_is_refused_without_waiting(root: Path) -> None:
     os.mkfifo(root / "fifo.jpg")
     (root / "dir.jpg").mkdir()
     with socket.socket(socket.AF_UNIX) as listener:
-        here = Path.cwd()
-        os.chdir(root)  # A socket's path may have 108 bytes only.
-        try:
+        with contextlib.chdir(root):  # A socket's path may have 108 bytes only.
             listener.bind("socket.jpg")
-        finally:
-            os.chdir(here)
         for name, kind in ((b"fifo.jpg", "fifo"), (b"dir.jpg", "directory"), (b"socket.jpg", "socket")):
             with pytest.raises(NotRegularError) as caught:
                 open_beneath(str(root), name)

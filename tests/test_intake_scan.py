@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import socket
@@ -83,12 +84,8 @@ def test_links_and_special_files_are_named(tmp_path: Path) -> None:
     (root / "dir").symlink_to("../secret")
     os.mkfifo(root / "f.jpg")
     with socket.socket(socket.AF_UNIX) as listener:
-        here = os.getcwd()
-        os.chdir(root)  # A socket's path may have 108 bytes only.
-        try:
+        with contextlib.chdir(root):  # A socket's path may have 108 bytes only.
             listener.bind("s.jpg")
-        finally:
-            os.chdir(here)
         found = list(Scanner(str(root), RULES).scan())
     assert [entry.path for entry in found if isinstance(entry, Found)] == [b"a.jpg"]
     assert {entry.path: entry.rule for entry in found if isinstance(entry, Ignored)} == {

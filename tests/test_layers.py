@@ -21,15 +21,17 @@ PACKAGE = TOP / "animed"
 # ---- The table -----------------------------------------------------------------------------------------------------
 
 BOTTOM: Final = frozenset({"errors", "records"})
-ROOT: Final = BOTTOM | {"config", "logs", "catalog", "opening", "system", "aside", "limited"}
+ROOT: Final = BOTTOM | {"config", "logs", "catalog", "opening", "system", "tie", "mounts", "aside", "limited"}
 PARENT_ROOMS: Final = frozenset({"intake", "schedule", "engine", "delivery", "service"})
 
 # A room may import itself and what stands here.
 MAY_IMPORT: Final[dict[str, frozenset[str]]] = {
     "errors": frozenset(),
     "records": frozenset({"errors"}),
-    "aside": frozenset({"errors"}),
-    "limited": frozenset({"aside"}),
+    "tie": frozenset(),
+    "mounts": frozenset(),
+    "aside": frozenset({"errors", "tie"}),
+    "limited": frozenset({"aside", "mounts"}),
     "config": BOTTOM | {"limited"},
     **dict.fromkeys(("logs", "catalog", "system"), BOTTOM),
     "opening": BOTTOM | {"system"},

@@ -44,22 +44,8 @@ from animed.records import Failure, FileStat, Picture, PlaceFault, Skip, Weights
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from animed.engine.plan import Plan
 
 HERE = Path(__file__).resolve().parent
-
-
-@pytest.fixture
-def drive(tmp_path: Path) -> Iterator[Callable[..., Driver]]:
-    """Return a function that starts a pool, which is ended after the test."""
-    with contextlib.ExitStack() as stack:
-
-        def start(of: Plan | None = None, to: WorkerSpec | None = None) -> Driver:
-            driver = Driver(tmp_path, of or plan(), to or spec())
-            stack.callback(driver.end)
-            return driver
-
-        yield start
 
 
 def wait_for(condition: Callable[[], object]) -> None:

@@ -47,7 +47,3 @@ class Turns:
     def waits(self, inbox: str) -> bool:
         """Say whether a photo of an inbox waits."""
         return bool(self._lines.get(inbox))
-
-    def clear(self) -> None:
-        """Forget all photos."""
-        self._lines.clear()

@@ -7,24 +7,18 @@ import errno
 import faulthandler
 import os
 import resource
-import signal
 import sys
 from typing import TYPE_CHECKING, Final
 
 from animed.engine.protocol import EXIT_LEFT, Limits
+from animed.tie import own_signals, tie_to_parent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PR_SET_PDEATHSIG: Final = 1
-PR_SET_NAME: Final = 15
 NICEST: Final = 19
 LAST_IN_CLASS: Final = 7  # of the eight levels of the best-effort class
 OOM_SCORE: Final = 500  # of 1000: out of memory, the kernel takes a worker and not the service
-
-# The parent decides when a worker leaves (it says so through the pipe, or kills). What a terminal or a service manager
-# sends to the whole group is meant for the parent alone.
-PARENTS_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
 def settle(parent: int, outputs: tuple[int, int], limits: Limits) -> tuple[str, ...]:
@@ -33,7 +27,8 @@ def settle(parent: int, outputs: tuple[int, int], limits: Limits) -> tuple[str, 
     Leaves at once when the parent is gone already.
     """
     own_signals()
-    tie_to_parent(parent)
+    if not tie_to_parent(parent, b"animed-worker"):
+        os._exit(EXIT_LEFT)
     redirect(*outputs)
     faulthandler.enable()
     restrict(limits)
@@ -50,24 +45,6 @@ def give_back() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
-
-
-def own_signals() -> None:
-    """Ignore what is meant for the parent, then let signals through (the parent blocked them for the start)."""
-    for number in PARENTS_SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
-
-
-def tie_to_parent(parent: int) -> None:
-    """Ask the kernel for SIGKILL when the parent ends; it may have ended before the question, so look again."""
-    library = ctypes.CDLL(None, use_errno=True)
-    if library.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
-    library.prctl(PR_SET_NAME, b"animed-worker", 0, 0, 0)
-    if os.getppid() != parent:
-        os._exit(EXIT_LEFT)
 
 
 def redirect(stdout: int, stderr: int) -> None:

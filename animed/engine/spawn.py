@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing import connection, resource_tracker
 from typing import TYPE_CHECKING, Protocol
 
-from animed.engine import limits, worker
+from animed.engine import worker
 from animed.engine.protocol import Channel, WorkerSpec
 from animed.system import REAL, System
+from animed.tie import PARENTS_SIGNALS
 
 if TYPE_CHECKING:
     import socket
@@ -97,7 +98,7 @@ def spawn(spec: WorkerSpec, threads: int) -> WorkerProcess:
             name="animed-worker",
             daemon=True,
         )
-        with environment(spec.environment), blocked(limits.PARENTS_SIGNALS):
+        with environment(spec.environment), blocked(PARENTS_SIGNALS):
             process.start()
         # Python waits at its exit for the children it knows, and these ignore its SIGTERM: a service that fails would
         # never end. The kernel ends them with this process.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass
 from typing import Final
+
+from animed import mounts
 
 UNKNOWN: Final = "unknown"
 
@@ -39,9 +40,7 @@ _POLLED: Final = frozenset(
         "vmhgfs",
     }
 )
-_MOUNTS: Final = "/proc/self/mountinfo"
 _LIMITS: Final = "/proc/sys/fs/inotify"
-_ESCAPE: Final = re.compile(r"\\([0-7]{3})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,28 +60,9 @@ def wants_polling(fs_type: str) -> bool:
     return fs_type in _POLLED or fs_type == "fuse" or fs_type.startswith("fuse.")
 
 
-def fs_type(path: str, *, mounts: str = _MOUNTS) -> str:
+def fs_type(path: str, *, table: str = mounts.TABLE) -> str:
     """Return the type of the file system that holds `path` (need not exist), or "unknown" without a mount table."""
-    try:
-        with open(mounts, encoding="utf-8", errors="surrogateescape") as table:
-            lines = table.read().split("\n")
-    except OSError:
-        return UNKNOWN
-    return type_in(lines, os.path.realpath(path))
-
-
-def type_in(lines: list[str], path: str) -> str:
-    """Return the type that a mountinfo table gives for the absolute real path; the last of equal mounts is on top."""
-    best, found = -1, UNKNOWN
-    for line in lines:
-        before, separator, after = line.partition(" - ")
-        fields = before.split(" ")
-        if not separator or len(fields) < 5:  # noqa: PLR2004  # The fifth field is the mount point (proc_pid_mountinfo(5)).
-            continue
-        point = _ESCAPE.sub(lambda match: chr(int(match[1], 8)), fields[4])
-        if len(point) >= best and _holds(point, path):
-            best, found = len(point), after.split(" ")[0]
-    return found
+    return mounts.kind_at(os.path.realpath(path), mounts.mounted(table)) or UNKNOWN
 
 
 def inotify_limits(*, folder: str = _LIMITS) -> InotifyLimits:
@@ -92,10 +72,6 @@ def inotify_limits(*, folder: str = _LIMITS) -> InotifyLimits:
         max_user_instances=_number(folder, "max_user_instances"),
         max_queued_events=_number(folder, "max_queued_events"),
     )
-
-
-def _holds(point: str, path: str) -> bool:
-    return path == point or path.startswith(point.rstrip("/") + "/")
 
 
 def _number(folder: str, name: str) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -75,13 +76,9 @@ class Story:
         (inbox / "link.jpg").symlink_to("../secret.jpg")
         (inbox / "folder-link").symlink_to("..")
         (inbox / "folder.jpg").mkdir()
-        with socket.socket(socket.AF_UNIX) as server:
-            here = os.getcwd()
-            os.chdir(inbox)  # A socket's path may have 108 bytes only.
-            try:
-                server.bind("socket.jpg")
-            finally:
-                os.chdir(here)
+        # A socket's path may have 108 bytes only.
+        with socket.socket(socket.AF_UNIX) as server, contextlib.chdir(inbox):
+            server.bind("socket.jpg")
         return {"pipe.jpg": "fifo", "link.jpg": "symlink", "folder-link": "symlink", "socket.jpg": "socket"}
 
     def _write_slowly(self, good: bytes) -> None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from fault_system import FaultySystem
+from fault_system import reading_refused
 from live_inbox import living
 from watchdog.observers.api import BaseObserver
 
 from animed.daemon.looking import Digest, OpenRoot, RootFound
 from animed.errors import PhotoError
-from animed.records import FileStat, Reason
+from animed.records import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,14 +100,8 @@ def test_a_file_that_is_busy_twice_is_done_at_the_third_try(bench: Callable[...,
 
 def test_ebusy_is_the_fault_of_the_photo_alone(tmp_path: Path) -> None:
     """A file that cannot be opened while its inbox can be listed is `unreadable`, which is tried again."""
-    (tmp_path / "a.jpg").touch()
-    system = FaultySystem()
-    system.arm("open", errno.EBUSY, under=bytes(tmp_path / "a.jpg"))
-    key = type("Key", (), {"path": b"a.jpg"})
-    job: Any = type("Job", (), {"key": key, "stat": FileStat(1, 1, 1, 1, 1, 0o100644)})
-    with pytest.raises(PhotoError) as caught:
-        Digest(job, str(tmp_path), str(tmp_path), b"").run(lambda: None, system)
-    assert (caught.value.reason, caught.value.detail) == (Reason.UNREADABLE, os.strerror(errno.EBUSY))
+    error = reading_refused(tmp_path, errno.EBUSY, 0o100644)
+    assert (error.reason, error.detail) == (Reason.UNREADABLE, os.strerror(errno.EBUSY))
 
 
 def test_a_photo_that_was_given_up_is_taken_when_it_changes(bench: Callable[..., Bench]) -> None:

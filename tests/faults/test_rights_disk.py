@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from daemon_fakes import sha_of
 from delivery_fakes import FakeSystem
-from fault_system import FaultySystem
+from fault_system import FaultySystem, reading_refused
 
 from animed.commands import check
 from animed.commands.access import open_config
 from animed.commands.settings import is_open_to_others, look_at_settings
-from animed.daemon.looking import Digest
 from animed.delivery.publish import Placed, discard, place
 from animed.engine.staging import write
 from animed.errors import PhotoError, PlaceError
-from animed.records import VANISHED, FileStat, Reason, Stage
+from animed.records import VANISHED, Reason, Stage
 from animed.service.lock import InstanceLock
 from animed.system import REAL, System
 
@@ -61,16 +60,10 @@ def test_folders_can_be_entered_whatever_the_umask(tmp_path: Path) -> None:
 
 def test_an_unreadable_photo_is_told_with_mode_and_user(tmp_path: Path) -> None:
     """The failure says what the photo's mode is, and as whom it was to be read."""
-    (tmp_path / "a.jpg").touch()
-    system = FaultySystem()
-    system.arm("open", errno.EACCES, under=bytes(tmp_path / "a.jpg"))
-    key = type("Key", (), {"path": b"a.jpg"})
-    job: Any = type("Job", (), {"key": key, "stat": FileStat(1, 1, 1, 1, 1, 0o100000)})
-    with pytest.raises(PhotoError) as caught:
-        Digest(job, str(tmp_path), str(tmp_path), b"").run(lambda: None, system)
-    assert caught.value.reason == Reason.UNREADABLE
+    error = reading_refused(tmp_path, errno.EACCES, 0o100000)
+    assert error.reason == Reason.UNREADABLE
     for part in ("mode 0000", f"uid {os.geteuid()}", f"gid {os.getegid()}"):
-        assert part in caught.value.detail
+        assert part in error.detail
 
 
 @pytest.mark.parametrize("call", ["write", "fsync", "close"])

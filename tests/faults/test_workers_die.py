@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import hashlib
 import os
@@ -25,9 +24,6 @@ from animed.records import Picture
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from animed.engine.plan import Plan
-    from animed.engine.protocol import WorkerSpec
-
 
 @pytest.fixture
 def workshop() -> Iterator[Workshop]:
@@ -35,19 +31,6 @@ def workshop() -> Iterator[Workshop]:
     made = Workshop()
     yield made
     made.close()
-
-
-@pytest.fixture
-def drive(tmp_path: Path) -> Iterator[Callable[..., Driver]]:
-    """Return a function that starts a pool of real processes, which is ended after the test."""
-    with contextlib.ExitStack() as stack:
-
-        def start(of: Plan | None = None, to: WorkerSpec | None = None) -> Driver:
-            driver = Driver(tmp_path, of or plan(), to or spec())
-            stack.callback(driver.end)
-            return driver
-
-        yield start
 
 
 def test_a_worker_that_is_killed_while_it_loads_is_no_restart_storm(workshop: Workshop) -> None:
