@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 Upsampling = Literal["half_pixel", "align_corners", "asymmetric"]
 OutputFormat = Literal["same", "jpeg", "png", "webp", "avif"]
+OutputSize = Literal["styled", "original"]
+Icc = Literal["srgb", "keep", "strip"]
+Faces = Literal["off", "auto"]
 Status = Literal["publishing", "done", "duplicate", "skipped", "failed", "retry"]
 
 
@@ -95,6 +98,9 @@ class Recipe:
     quality: int  # 1 … 100
     exif: bool
     gps: bool
+    output_size: OutputSize = "styled"
+    icc: Icc = "srgb"
+    faces: Faces = "off"
 
     @property
     def digest(self) -> str:
@@ -195,6 +201,7 @@ class Picture:
     decode_s: float
     infer_s: float
     encode_s: float
+    taken: str = ""  # when the photo was, by the camera's own clock: 2024-05-17T18:03:59; empty where that is unknown
 
 
 @dataclass(frozen=True, slots=True)

@@ -504,12 +504,10 @@ def test_wrong_values_elsewhere(folder: Folder, text: str, words: str) -> None:
 @pytest.mark.parametrize(
     "keys",
     [
-        "output_size: original",
         "layout: date",
         "dedupe: similar",
         "faces: auto",
         "follow_symlinks: true",
-        "preserve: {icc: keep}",
     ],
 )
 def test_inbox_keys_that_are_not_available(folder: Folder, keys: str) -> None:

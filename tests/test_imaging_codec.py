@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from PIL import Image, ImageCms
 
 from animed.errors import PhotoError
-from animed.imaging import codec
-from animed.imaging.codec import SUFFIXES, Decoded, PictureFormat
+from animed.imaging.decode import Decoded, Wanted, decode
+from animed.imaging.encode import SUFFIXES, PictureFormat, encode, output_format
 from animed.records import Skip
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def saved(image: Image.Image, form: str, **options: Any) -> bytes:
 def decoded(
     data: bytes, *, max_edge: int = 512, max_pixels: int = 10**7, animated: Literal["first", "skip"] = "first"
 ) -> Decoded:
-    result = codec.decode(data, max_pixels=max_pixels, max_edge=max_edge, animated=animated)
+    result = decode(data, Wanted(max_pixels=max_pixels, max_edge=max_edge, animated=animated))
     assert isinstance(result, Decoded)
     return result
 
@@ -61,7 +61,7 @@ def reason(data: bytes, **options: Any) -> str:
 def outcome_of(data: bytes, name: bytes = b"") -> str:
     """Return "done" or the reason of the failure, which must come with a detail; any other error is the test's."""
     try:
-        result = codec.decode(data, max_pixels=10**8, max_edge=64, animated="first", name=name)
+        result = decode(data, Wanted(max_pixels=10**8, max_edge=64, animated="first"), name=name)
     except PhotoError as error:
         return error.reason if error.detail else "no detail"
     return "done" if isinstance(result, Decoded) and result.pixels.shape[2] == 3 else "no pixels"
@@ -206,7 +206,7 @@ def test_animations_give_their_first_frame_or_are_skipped() -> None:
     for form in ("gif", "webp", "png"):
         data = saved(frames[0], form, save_all=True, append_images=frames[1:], duration=50, lossless=True)
         assert decoded(data).pixels[16, 16].tolist() == [255, 0, 0]
-        assert isinstance(codec.decode(data, max_pixels=10**6, max_edge=64, animated="skip"), Skip)
+        assert isinstance(decode(data, Wanted(max_pixels=10**6, max_edge=64, animated="skip")), Skip)
     assert decoded(saved(frames[0], "gif"), animated="skip").width == 32
 
 
@@ -290,7 +290,7 @@ def test_random_damage_never_escapes(seed: int, form: str, spots: int, cut: int)
 @pytest.mark.parametrize("quality", [50, 92])
 def test_pictures_open_again(form: PictureFormat, quality: int) -> None:
     """What is written is of the format that its name says, and shows the picture."""
-    data = codec.encode(np.asarray(scene()), form=form, quality=quality)
+    data = encode(np.asarray(scene()), form=form, quality=quality)
     result = decoded(data)
     assert result.kind == form
     assert SUFFIXES[form][1:] in {form, "jpg"}
@@ -302,7 +302,7 @@ def test_high_quality_keeps_colour_at_full_resolution() -> None:
     lines = np.zeros((32, 32, 3), np.uint8)
     lines[:, ::2] = (255, 0, 0)
     loss = [
-        differs(decoded(codec.encode(lines, form="jpeg", quality=quality)).pixels, Image.fromarray(lines))
+        differs(decoded(encode(lines, form="jpeg", quality=quality)).pixels, Image.fromarray(lines))
         for quality in (89, 90)
     ]
     assert loss[0] > 4 * loss[1]
@@ -311,7 +311,7 @@ def test_high_quality_keeps_colour_at_full_resolution() -> None:
 def test_what_cannot_be_encoded_is_a_photo_error() -> None:
     """A picture that is too long for its format ends as the reason encode, which says what was tried."""
     with pytest.raises(PhotoError, match="20000x1 as webp") as caught:
-        codec.encode(np.zeros((1, 20000, 3), np.uint8), form="webp", quality=90)
+        encode(np.zeros((1, 20000, 3), np.uint8), form="webp", quality=90)
     assert caught.value.reason == "encode"
 
 
@@ -331,4 +331,4 @@ def test_what_cannot_be_encoded_is_a_photo_error() -> None:
 )
 def test_the_format_of_a_picture(kind: Kind, wanted: OutputFormat, form: PictureFormat) -> None:
     """`same` keeps the formats of the web and makes PNG of the others; any other word is obeyed."""
-    assert codec.output_format(kind, wanted) == form
+    assert output_format(kind, wanted) == form

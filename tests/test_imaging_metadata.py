@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from animed.imaging import codec, metadata
-from animed.imaging.codec import Decoded
+from animed.imaging import metadata
+from animed.imaging.decode import Decoded, Wanted, decode
 
 ORIENTATION, SOFTWARE, MAKE, MODEL, EXIF, GPS = 0x0112, 0x0131, 0x010F, 0x0110, 0x8769, 0x8825
 IFD1, TAKEN, MAKER_NOTE, WIDTH, HEIGHT, COLOUR_SPACE = -1, 0x9003, 0x927C, 0xA002, 0xA003, 0xA001
@@ -29,9 +29,9 @@ def extracted(exif: Image.Exif | bytes, form: str = "jpeg") -> bytes:
     blob = exif if isinstance(exif, bytes) else exif.tobytes()
     target = io.BytesIO()
     Image.new("RGB", (40, 30), "red").save(target, form, exif=blob)
-    result = codec.decode(target.getvalue(), max_pixels=10**6, max_edge=64, animated="first")
+    result = decode(target.getvalue(), Wanted(max_pixels=10**6, max_edge=64, animated="first"))
     assert isinstance(result, Decoded)
-    return result.exif
+    return result.notes.exif
 
 
 def parsed(data: bytes) -> Image.Exif:
@@ -96,9 +96,9 @@ def test_a_record_that_is_too_long_loses_the_makers_note_first() -> None:
     data[EXIF] = {TAKEN: "2024:05:06 07:08:09", MAKER_NOTE: b"x" * 70_000}
     target = io.BytesIO()
     Image.new("RGB", (40, 30)).save(target, "png", exif=data)
-    result = codec.decode(target.getvalue(), max_pixels=10**6, max_edge=64, animated="first")
+    result = decode(target.getvalue(), Wanted(max_pixels=10**6, max_edge=64, animated="first"))
     assert isinstance(result, Decoded)
-    kept = metadata.prepare(result.exif, gps=True, width=40, height=30)
+    kept = metadata.prepare(result.notes.exif, gps=True, width=40, height=30)
     assert len(kept) <= metadata.MAX_BYTES
     assert parsed(kept).get_ifd(EXIF)[TAKEN] == "2024:05:06 07:08:09"
     assert MAKER_NOTE not in parsed(kept).get_ifd(EXIF)
@@ -128,7 +128,7 @@ def test_malformed_exif_never_fails_a_photo(spots: list[tuple[int, int]], length
         if at < len(blob):
             blob[at] = value
     exif = extracted(bytes(blob[: max(8, len(blob) - length)]))
-    pixels = codec.decode(_picture(exif), max_pixels=10**6, max_edge=64, animated="first")
+    pixels = decode(_picture(exif), Wanted(max_pixels=10**6, max_edge=64, animated="first"))
     assert isinstance(pixels, Decoded)
 
 

@@ -47,6 +47,8 @@ ALSO: Final[dict[str, frozenset[str]]] = {
     # The child's side of the engine is where pictures and the network meet.
     "engine.worker": frozenset({"imaging", "style"}),
     "engine.pipeline": frozenset({"imaging", "style"}),
+    "engine.reading": frozenset({"imaging"}),
+    "engine.rendering": frozenset({"imaging"}),
     # `check` judges folders and the machine by the very rules that the service uses.
     "commands.capacity": frozenset({"engine", "intake"}),
     "commands.depths": frozenset({"intake"}),
@@ -54,13 +56,15 @@ ALSO: Final[dict[str, frozenset[str]]] = {
     "commands.verdict": frozenset({"intake"}),
 }
 
-HEAVY: Final = frozenset({"torch", "torchvision", "PIL", "pillow_heif", "safetensors", "numpy"})
+HEAVY: Final = frozenset(
+    {"torch", "torchvision", "PIL", "pillow_heif", "rawpy", "cv2", "imagehash", "safetensors", "numpy"}
+)
 THIRD_PARTY: Final[dict[str, frozenset[str]]] = {
     "config": frozenset({"pydantic", "pydantic_core", "pydantic_settings", "annotated_types", "yaml"}),
     "logs": frozenset({"structlog"}),
     "catalog": frozenset({"pydantic", "yaml"}),
     "intake": frozenset({"watchdog", "pathspec", "psutil"}),
-    "imaging": frozenset({"PIL", "pillow_heif", "torch", "torchvision", "numpy"}),
+    "imaging": frozenset({"PIL", "pillow_heif", "rawpy", "cv2", "imagehash", "torch", "torchvision", "numpy"}),
     "style": frozenset({"torch", "safetensors", "numpy"}),
     "daemon": frozenset({"structlog"}),
     "commands": frozenset({"typer", "rich"}),
@@ -69,12 +73,13 @@ THIRD_PARTY: Final[dict[str, frozenset[str]]] = {
     "commands.once": frozenset({"structlog"}),
     "engine.limits": frozenset({"psutil"}),
     "engine.pipeline": frozenset({"torch", "torchvision", "PIL", "numpy"}),
+    "engine.rendering": frozenset({"numpy"}),
     "engine.worker": frozenset({"torch", "numpy"}),  # inside functions only: see below
 }
 
 # What only a worker process ever imports.
 CHILD_ROOMS: Final = frozenset({"imaging", "style"})
-CHILD_MODULES: Final = frozenset({"engine.pipeline"})
+CHILD_MODULES: Final = frozenset({"engine.pipeline", "engine.reading", "engine.rendering"})
 
 # Where an error of any kind is caught: around one photo, and around the worker's loop; the daemon has one at its top.
 BOUNDARIES: Final = frozenset({"engine.worker:attempt", "engine.worker:main"})

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from animed.engine import pipeline
+from animed.engine import pipeline, reading
 from animed.engine.pipeline import Drawn, Loaded, Pipeline
 from animed.errors import PhotoError, PlaceError, StyleError
 from animed.records import FileStat, Picture, Recipe, Skip, Stage, Staged, Task, WeightsFile
@@ -201,7 +201,7 @@ def test_strength_is_what_the_recipe_says(inbox: Path) -> None:
         ready = loaded(line, given)
         drawn[strength] = line.draw(given, ready, silent).pixels.astype(int)
         if strength == 0:
-            assert np.array_equal(drawn[strength], ready.pixels)
+            assert np.array_equal(drawn[strength], ready.decoded.pixels)
     assert np.abs(drawn[0.0] + drawn[1.0] - 2 * drawn[0.5]).max() <= 1
     assert np.abs(drawn[0.0] - drawn[1.0]).max() > 10
 
@@ -263,7 +263,7 @@ def test_short_reads_are_put_together(inbox: Path) -> None:
     """A share may give fewer bytes at a time than were asked for; a file that ends early has changed."""
     given = task(inbox)
     ready = loaded(built(system=Short()), given)
-    assert np.array_equal(ready.pixels, loaded(built(), given).pixels)
+    assert np.array_equal(ready.decoded.pixels, loaded(built(), given).decoded.pixels)
     assert photo_fault(lambda: built(system=Short(300)).load(given))[0] == "changed"
 
 
@@ -347,7 +347,7 @@ def test_a_file_of_absurd_length_is_not_read(inbox: Path) -> None:
     """A photo's first bytes before gigabytes of nothing are refused without reading them."""
     given = task(inbox, photo())
     with open(inbox / "a.jpg", "r+b") as file:
-        file.truncate(pipeline.LEAST_BYTES + 1)
+        file.truncate(reading.LEAST_BYTES + 1)
     given = replace(given, stat=FileStat.of((inbox / "a.jpg").lstat()))
     assert photo_fault(lambda: built().load(given))[0] == "too_large"
 
@@ -410,7 +410,9 @@ def test_a_photo_loads_while_another_is_drawn(inbox: Path) -> None:
     loader.start()
     drawn = [line.draw(given, ready, silent).pixels for _ in range(3)]
     loader.join()
-    assert all(np.array_equal(result.pixels, ready.pixels) for result in results if isinstance(result, Loaded))
+    assert all(
+        np.array_equal(result.decoded.pixels, ready.decoded.pixels) for result in results if isinstance(result, Loaded)
+    )
     assert len(results) == 20
     assert all(np.array_equal(pixels, expected) for pixels in drawn)
 
@@ -423,9 +425,9 @@ def test_the_real_style_is_made_ready_and_draws(inbox: Path) -> None:
     ready = loaded(line, given)
     drawn = line.draw(given, ready, silent)
     assert isinstance(drawn, Drawn)
-    assert 5 < np.abs(drawn.pixels.astype(int) - ready.pixels).mean() < 90
+    assert 5 < np.abs(drawn.pixels.astype(int) - ready.decoded.pixels).mean() < 90
     for corner in ((2, 2), (2, -3), (-3, 2), (-3, -3)):
-        assert int(np.argmax(drawn.pixels[corner])) == int(np.argmax(ready.pixels[corner])) or corner == (-3, 2)
+        assert int(np.argmax(drawn.pixels[corner])) == int(np.argmax(ready.decoded.pixels[corner])) or corner == (-3, 2)
 
 
 def test_the_sizes_to_warm_are_those_that_the_network_sees() -> None:

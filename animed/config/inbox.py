@@ -41,8 +41,9 @@ class Preserve(Part):
     mtime: bool = Field(default=True, description="Give the picture the photo's time of last change.")
     exif: bool = Field(default=True, description="Keep the EXIF data (camera, date, exposure).")
     gps: bool = Field(default=True, description="Keep the place where the photo was taken, as part of the EXIF data.")
-    icc: Annotated[Literal["srgb"], only("srgb")] = Field(
-        default="srgb", description="Colour profile of the picture; photos with another profile are converted."
+    icc: Literal["srgb", "keep", "strip"] = Field(
+        default="srgb",
+        description="Colours of the picture: sRGB with its profile, the photo's own space, or sRGB without a profile.",
     )
 
 
@@ -76,8 +77,8 @@ class InboxConfig(Part):
         default=1.0, ge=0, le=1, description="How much of the style shows: 0 the photo, 1 the style."
     )
     max_edge: int = Field(default=1024, ge=64, le=65_535, description="Longest side that the network sees, in pixels.")
-    output_size: Annotated[Literal["styled", "original"], only("styled")] = Field(
-        default="styled", description="Size of the picture: as the network drew it."
+    output_size: Literal["styled", "original"] = Field(
+        default="styled", description="Size of the picture: as the network drew it, or the photo's own."
     )
     watch: Literal["auto", "native", "poll", "both", "off"] = Field(
         default="auto", description="How new files are noticed; auto polls network file systems."

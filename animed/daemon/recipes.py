@@ -78,6 +78,9 @@ def recipe_of(inbox: InboxConfig, style: Style) -> Recipe:
         quality=inbox.quality,
         exif=inbox.preserve.exif,
         gps=inbox.preserve.gps,
+        output_size=inbox.output_size,
+        icc=inbox.preserve.icc,
+        faces=inbox.faces,
     )
 
 

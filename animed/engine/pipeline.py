@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import torch
 
-from animed.engine import staging
+from animed.engine import rendering, staging
+from animed.engine.reading import read
 from animed.errors import PhotoError, StyleError
-from animed.imaging import codec, geometry, metadata, sniff, tensors
-from animed.opening import NotRegularError, open_beneath, reading_fault
-from animed.records import FileStat, Picture, Reason, Skip, Stage, Staged, Task, WeightsFile
+from animed.imaging import encode, geometry, metadata, tensors
+from animed.imaging.decode import Decoded, Wanted, decode
+from animed.records import Picture, Reason, Skip, Stage, Staged, Task, WeightsFile
 from animed.style import runtime, weights
 from animed.style.shelf import Shelf
-from animed.system import REAL, System, shut
+from animed.system import REAL, System
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -28,14 +29,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from animed.imaging.sniff import Kind
     from animed.style.network import Beat, Generator
     from animed.style.runtime import DeviceSetting, PrecisionSetting
 
-CHUNK: Final = 8 * 2**20  # bytes per read: few calls, and a changed file is noticed before gigabytes were read
-# No pixel takes more than four 32-bit numbers, so a larger file is mostly something else; the floor is for low limits.
-BYTES_PER_PIXEL: Final = 16
-LEAST_BYTES: Final = 64 * 2**20
 # How torch and oneDNN say in a RuntimeError that memory ran out.
 NO_MEMORY: Final = (
     "can't allocate memory",
@@ -59,10 +55,7 @@ class StageWriter(Protocol):
 class Loaded:
     """A photo that is ready for the network."""
 
-    pixels: NDArray[np.uint8]  # (H, W, 3) sRGB, upright, at most max_edge long
-    width: int  # of the photo, after orientation
-    height: int
-    kind: Kind
+    decoded: Decoded
     exif: bytes  # ready to be written; empty where none is kept
     bytes_in: int
     decode_s: float
@@ -72,7 +65,7 @@ class Loaded:
 class Drawn:
     """A picture before it is encoded."""
 
-    pixels: NDArray[np.uint8]  # (H, W, 3) sRGB, of the size of Loaded.pixels
+    pixels: NDArray[np.uint8]  # (H, W, 3) of the size of Decoded.photo, in the colours that the picture is to have
     infer_s: float
 
 
@@ -113,17 +106,14 @@ class Pipeline:
         recipe = task.recipe
         data = read(task, self._system)
         try:
-            decoded = codec.decode(
-                data, max_pixels=task.max_pixels, max_edge=recipe.max_edge, animated=task.animated, name=task.path
-            )
+            decoded = decode(data, wanted(task), name=task.path)
         except MemoryError as error:
             raise PhotoError(Reason.OUT_OF_MEMORY, f"decoding {len(data)} bytes took more than there is") from error
         if isinstance(decoded, Skip):
             return decoded
-        height, width = decoded.pixels.shape[:2]
-        exif = metadata.prepare(decoded.exif, gps=recipe.gps, width=width, height=height) if recipe.exif else b""
-        decode_s = self._clock() - began
-        return Loaded(decoded.pixels, decoded.width, decoded.height, decoded.kind, exif, len(data), decode_s)
+        height, width = decoded.photo.shape[:2]
+        exif = metadata.prepare(decoded.notes.exif, gps=recipe.gps, width=width, height=height) if recipe.exif else b""
+        return Loaded(decoded, exif, len(data), self._clock() - began)
 
     def draw(self, task: Task, loaded: Loaded, beat: Beat) -> Drawn:
         """Run the network over a photo; `beat` is called after every layer.
@@ -132,18 +122,15 @@ class Pipeline:
         """
         began = self._clock()
         network = self._network(task.recipe.style)
-        strength = task.recipe.strength
-        if strength == 0:
-            return Drawn(loaded.pixels, self._clock() - began)
         if torch.get_num_threads() != task.threads:
             torch.set_num_threads(task.threads)
         try:
-            style = draw(network, loaded.pixels, beat)
-            return Drawn(tensors.blend(loaded.pixels, style, strength), self._clock() - began)
+            pixels = rendering.render(loaded.decoded, task.recipe, lambda seen: draw(network, seen, beat))
+            return Drawn(pixels, self._clock() - began)
         except (RuntimeError, MemoryError) as error:
             if not _out_of_memory(error):
                 raise
-            height, width = loaded.pixels.shape[:2]
+            height, width = loaded.decoded.pixels.shape[:2]
             detail = f"drawing {width}x{height} took more memory than there is"
             raise PhotoError(Reason.OUT_OF_MEMORY, detail) from error
 
@@ -153,17 +140,24 @@ class Pipeline:
         Raise PhotoError (encode), or PlaceError("output").
         """
         began = self._clock()
-        form = codec.output_format(loaded.kind, task.recipe.output_format)
-        data = codec.encode(
-            drawn.pixels, form=form, quality=task.recipe.quality, exif=loaded.exif, threads=task.threads
+        decoded, recipe = loaded.decoded, task.recipe
+        form = encode.output_format(decoded.kind, recipe.output_format)
+        data = encode.encode(
+            drawn.pixels,
+            form=form,
+            quality=recipe.quality,
+            alpha=decoded.alpha,
+            exif=loaded.exif,
+            profile=decoded.profile,
+            threads=task.threads,
         )
         staged, descriptor = self._stage_writer(data, task.stage, task.stat.mtime_ns, system=self._system)
         height, width = drawn.pixels.shape[:2]
         picture = Picture(
             staged=staged,
-            ext=codec.SUFFIXES[form],
-            width=loaded.width,
-            height=loaded.height,
+            ext=encode.SUFFIXES[form],
+            width=decoded.width,
+            height=decoded.height,
             out_width=width,
             out_height=height,
             bytes_in=loaded.bytes_in,
@@ -171,6 +165,7 @@ class Pipeline:
             decode_s=loaded.decode_s,
             infer_s=drawn.infer_s,
             encode_s=self._clock() - began,
+            taken=decoded.notes.taken,
         )
         return picture, descriptor
 
@@ -214,6 +209,18 @@ def _warm_sizes(sizes: tuple[tuple[int, int], ...]) -> list[tuple[int, int]]:
     return sorted((height, width) for width, height in seen)
 
 
+def wanted(task: Task) -> Wanted:
+    """Return what a task asks of decoding."""
+    recipe = task.recipe
+    return Wanted(
+        max_pixels=task.max_pixels,
+        max_edge=recipe.max_edge,
+        animated=task.animated,
+        full=recipe.output_size == "original",
+        icc=recipe.icc,
+    )
+
+
 def draw(network: Generator, pixels: NDArray[np.uint8], beat: Beat | None = None) -> NDArray[np.uint8]:
     """Return what a network draws for (H, W, 3) uint8 sRGB pixels, in the same size."""
     height, width = pixels.shape[:2]
@@ -222,54 +229,6 @@ def draw(network: Generator, pixels: NDArray[np.uint8], beat: Beat | None = None
         photo = tensors.to_tensor(geometry.pad(pixels), dtype=weight.dtype, device=weight.device)
         drawn = tensors.to_pixels(network(photo, beat))
     return geometry.crop(drawn, width, height)
-
-
-def read(task: Task, system: System) -> bytes:
-    """Return the content of the photo that was settled, whole and unchanged.
-
-    Raise PhotoError: vanished, changed, unreadable, too_large, or what the first bytes say of its kind; or
-    PlaceError("inbox") where the inbox rather than the photo is at fault.
-    """
-    try:
-        descriptor = open_beneath(task.root, task.path, system)
-        try:
-            return _content(descriptor, task, system)
-        finally:
-            shut(system, descriptor)
-    except NotRegularError as error:
-        raise PhotoError(Reason.CHANGED, str(error)) from error
-    except OSError as error:
-        raise reading_fault(error, root=task.root, path=task.path, mode=task.stat.mode, system=system) from error
-
-
-def _content(descriptor: int, task: Task, system: System) -> bytes:
-    """Read a file between two looks at its stat."""
-    _demand_same(descriptor, task, "before it was read", system)
-    size = task.stat.size
-    limit = max(LEAST_BYTES, BYTES_PER_PIXEL * task.max_pixels)
-    content = bytearray()
-    while len(content) < size:
-        chunk = system.read(descriptor, min(CHUNK, size - len(content)))
-        if not chunk:
-            break
-        content += chunk
-        if len(content) == len(chunk):
-            # A video of gigabytes is known by its first bytes, and not read on.
-            sniff.identify(bytes(chunk[: sniff.HEAD]), task.path)
-            if size > limit:
-                raise PhotoError(Reason.TOO_LARGE, f"the file has {size} bytes, limit {limit}")
-    _demand_same(descriptor, task, "while it was read", system)
-    if len(content) != size:
-        raise PhotoError(Reason.CHANGED, f"{len(content)} bytes were read of {size}")
-    if not content:
-        raise PhotoError(Reason.EMPTY, "the file has no content")
-    return bytes(content)
-
-
-def _demand_same(descriptor: int, task: Task, when: str, system: System) -> None:
-    """Raise PhotoError("changed") unless the open file is the one that was settled."""
-    if not FileStat.of(system.fstat(descriptor)).same_file(task.stat):
-        raise PhotoError(Reason.CHANGED, f"the file changed {when}")
 
 
 def _out_of_memory(error: RuntimeError | MemoryError) -> bool:

@@ -44,6 +44,20 @@ def to_srgb(image: Image.Image, profile: bytes | None) -> Image.Image:
     return opaque if opaque.mode == "RGB" else opaque.convert("RGB")
 
 
+def from_srgb(pixels: NDArray[np.uint8], profile: bytes) -> NDArray[np.uint8]:
+    """Return (H, W, 3) sRGB pixels in the space of an RGB profile."""
+    return np.asarray(
+        ImageCms.profileToProfile(
+            Image.fromarray(pixels),
+            ImageCms.createProfile("sRGB"),
+            ImageCms.ImageCmsProfile(io.BytesIO(profile)),
+            renderingIntent=ImageCms.Intent.RELATIVE_COLORIMETRIC,
+            outputMode="RGB",
+            flags=ImageCms.Flags.BLACKPOINTCOMPENSATION,
+        )
+    )
+
+
 def on_white(image: Image.Image) -> Image.Image:
     """Lay a picture with transparency on white."""
     if image.mode not in {"LA", "RGBA"}:

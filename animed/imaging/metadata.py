@@ -6,6 +6,7 @@ Malformed EXIF is common, and never a reason to fail a photo: what cannot be car
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from PIL import ExifTags, Image
@@ -43,6 +44,16 @@ _MALFORMED: Final = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """What a photo says of itself."""
+
+    exif: bytes = b""  # for `prepare`
+    xmp: bytes = b""
+    iptc: bytes = b""
+    taken: str = ""  # when, by the camera's own clock: 2024-05-17T18:03:59; empty where that is unknown
+
+
 def orientation(image: Image.Image) -> int:
     """Return the EXIF orientation of a loaded picture, 1 … 8; 1 where there is none or it makes no sense."""
     try:
@@ -52,23 +63,15 @@ def orientation(image: Image.Image) -> int:
     return found if isinstance(found, int) and 1 <= found <= 8 else _UPRIGHT  # noqa: PLR2004 - the eight there are
 
 
-def extract(image: Image.Image) -> bytes:
-    """Return the descriptive EXIF of a loaded picture as EXIF bytes; empty where there is none, or it is malformed."""
-    try:
-        exif = image.getexif()
-        main = {tag: exif[tag] for tag in _KEPT if tag in exif}
-        parts = {tag: dict(exif.get_ifd(tag)) for tag in (_EXIF, _GPS) if tag in exif}
-    except _MALFORMED:
-        return b""
-    if not main and not any(parts.values()):
-        return b""
-    return _first_that_fits(main, parts)
+def extract(image: Image.Image) -> Notes:
+    """Return what a loaded picture says of itself; what is malformed is left out."""
+    return Notes(exif=_exif(image))
 
 
 def prepare(exif: bytes, *, gps: bool, width: int, height: int) -> bytes:
     """Return what the picture of this size carries: upright, sRGB, without thumbnail, without GPS unless `gps`.
 
-    `exif` is what `extract` gave. Empty input gives a record of the program alone.
+    `exif` is that of `Notes`. Empty input gives a record of the program alone.
     """
     kept = Image.Exif()
     kept.load(exif)
@@ -78,6 +81,19 @@ def prepare(exif: bytes, *, gps: bool, width: int, height: int) -> bytes:
     detail |= {_COLOUR_SPACE: _SRGB, _WIDTH: width, _HEIGHT: height}
     main = {tag: kept[tag] for tag in _KEPT if tag in kept}
     return _first_that_fits(main | {_ORIENTATION: _UPRIGHT, _SOFTWARE: SOFTWARE}, parts)
+
+
+def _exif(image: Image.Image) -> bytes:
+    """Return the descriptive EXIF as EXIF bytes; empty where there is none, or it is malformed."""
+    try:
+        exif = image.getexif()
+        main = {tag: exif[tag] for tag in _KEPT if tag in exif}
+        parts = {tag: dict(exif.get_ifd(tag)) for tag in (_EXIF, _GPS) if tag in exif}
+    except _MALFORMED:
+        return b""
+    if not main and not any(parts.values()):
+        return b""
+    return _first_that_fits(main, parts)
 
 
 def _first_that_fits(main: Tags, parts: dict[int, Tags]) -> bytes:

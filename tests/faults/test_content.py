@@ -16,14 +16,13 @@ from PIL import Image, ImageFile
 
 from animed.engine.environment import environment
 from animed.errors import PhotoError
-from animed.imaging import codec
-from animed.imaging.codec import Decoded
+from animed.imaging.decode import Decoded, Wanted, decode
 from animed.records import Reason
 
 
 def decoded(data: bytes, *, max_edge: int = 256, max_pixels: int = 120_000_000) -> Decoded:
     """Decode what must be a picture."""
-    result = codec.decode(data, max_pixels=max_pixels, max_edge=max_edge, animated="first")
+    result = decode(data, Wanted(max_pixels=max_pixels, max_edge=max_edge, animated="first"))
     assert isinstance(result, Decoded)
     return result
 

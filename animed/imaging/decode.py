@@ -1,4 +1,4 @@
-"""Pillow in and out: bytes of a file to upright sRGB pixels of the size that the network sees, and back to bytes.
+"""Bytes of a file to upright sRGB pixels, of the size that the network sees and of the size of the picture.
 
 Every fault of a file ends as a PhotoError. One thread decodes at a time: Python's warning filters are the process's.
 """
@@ -10,7 +10,7 @@ import struct
 import warnings
 import zlib
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any, Final, Literal
+from typing import IO, TYPE_CHECKING, Final, Literal
 
 import numpy as np
 from PIL import Image, features
@@ -24,7 +24,7 @@ from PIL.WebPImagePlugin import WebPImageFile
 
 from animed.errors import PhotoError
 from animed.imaging import colour, geometry, metadata, sniff
-from animed.records import OutputFormat, Reason, Skip
+from animed.records import Reason, Skip
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,13 +32,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from PIL.ImageFile import ImageFile
 
+    from animed.imaging.metadata import Notes
     from animed.imaging.sniff import Kind
-
-PictureFormat = Literal["jpeg", "png", "webp", "avif"]
-
-SUFFIXES: Final[Mapping[PictureFormat, str]] = {"jpeg": ".jpg", "png": ".png", "webp": ".webp", "avif": ".avif"}
-_SAME: Final[Mapping[Kind, PictureFormat]] = {"jpeg": "jpeg", "png": "png", "webp": "webp", "avif": "avif"}
-FINE_QUALITY: Final = 90  # from here on, colour is kept at full resolution
+    from animed.records import Icc
 
 # The plugins are called by name: nothing else that Pillow could read is reachable, and its process-wide limit of pixels
 # gives way to the limit of the inbox.
@@ -54,7 +50,7 @@ _PLUGINS: Final[Mapping[Kind, Callable[[IO[bytes]], ImageFile]]] = {
 _OPTIONAL: Final = frozenset({"webp", "avif"})  # what a Pillow may be built without
 _ANIMATED: Final = frozenset({"gif", "webp", "png", "avif"})  # the frames of a TIFF or an MPO are pages and views
 # All that Pillow and the libraries below it were seen to raise for broken files.
-_BROKEN: Final = (
+BROKEN: Final = (
     *(OSError, SyntaxError, ValueError, TypeError, KeyError, IndexError, AttributeError, EOFError, OverflowError),
     *(ZeroDivisionError, AssertionError, RuntimeError, struct.error, zlib.error),
 )
@@ -71,19 +67,32 @@ _SIDEWAYS: Final = 5  # from this orientation on, width and height change places
 
 
 @dataclass(frozen=True, slots=True)
-class Decoded:
-    """A photo as the network takes it, and what its picture inherits."""
+class Wanted:
+    """What is made of a file."""
 
-    pixels: NDArray[np.uint8]  # (H, W, 3) sRGB, upright, at most max_edge long
+    max_pixels: int
+    max_edge: int  # longest side that the network sees, pixels
+    animated: Literal["first", "skip"] = "first"
+    full: bool = False  # the picture is to have the photo's own size
+    icc: Icc = "srgb"
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A photo as the network takes it, and what its picture is made of besides."""
+
+    pixels: NDArray[np.uint8]  # (H, W, 3) sRGB, upright, at most max_edge long: what the network sees
+    photo: NDArray[np.uint8]  # (H', W', 3) sRGB in the size of the picture: `pixels` itself unless that is another one
+    alpha: NDArray[np.uint8] | None  # (H', W') 0 clear … 255 opaque; None where all is opaque
+    native: NDArray[np.uint8] | None  # (H', W', 3) in the space of `profile`; None where `photo` is
+    profile: bytes  # the ICC profile that the picture carries; empty for none
     width: int  # of the photo, after orientation
     height: int
     kind: Kind
-    exif: bytes  # for metadata.prepare; empty where there is none
+    notes: Notes  # for the picture's own metadata
 
 
-def decode(
-    data: bytes, *, max_pixels: int, max_edge: int, animated: Literal["first", "skip"], name: bytes = b""
-) -> Decoded | Skip:
+def decode(data: bytes, wanted: Wanted, *, name: bytes = b"") -> Decoded | Skip:
     """Decode the content of a file; `name` only helps to tell camera raw files from TIFF.
 
     Raise PhotoError: empty, not_an_image, truncated, unsupported:KIND or too_large; MemoryError where it runs out.
@@ -95,46 +104,21 @@ def decode(
         # Libraries warn of odd files; that is neither news nor, where warnings are errors, a failure.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return _decode(data, kind, max_pixels=max_pixels, max_edge=max_edge, animated=animated)
+            return _decode(data, kind, wanted)
     except Image.DecompressionBombError as error:
         # A frame that is larger than the header said; Pillow's own limit holds there.
         raise PhotoError(Reason.TOO_LARGE, str(error).partition(",")[0]) from error
-    except _BROKEN as error:
+    except BROKEN as error:
         raise _fault(kind, data, error) from error
 
 
-def encode(
-    pixels: NDArray[np.uint8], *, form: PictureFormat, quality: int, exif: bytes = b"", threads: int = 1
-) -> bytes:
-    """Return (H, W, 3) sRGB pixels as the bytes of a file; raise PhotoError("encode") where that fails."""
-    target = io.BytesIO()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            Image.fromarray(pixels).save(target, form.upper(), exif=exif, **_options(form, quality, threads))
-    except (*_BROKEN, MemoryError) as error:
-        height, width = pixels.shape[:2]
-        cause = " ".join(str(error).split()) or type(error).__name__
-        raise PhotoError(Reason.ENCODE, f"{width}x{height} as {form}: {cause}") from error
-    return target.getvalue()
-
-
-def output_format(kind: Kind, wanted: OutputFormat) -> PictureFormat:
-    """Return the format of a picture: `same` keeps jpeg, png, webp and avif, and makes png of the others."""
-    if wanted != "same":
-        return wanted
-    return _SAME.get(kind, "png")
-
-
-def _decode(
-    data: bytes, kind: Kind, *, max_pixels: int, max_edge: int, animated: Literal["first", "skip"]
-) -> Decoded | Skip:
+def _decode(data: bytes, kind: Kind, wanted: Wanted) -> Decoded | Skip:
     """Decode without the net of `decode` below it."""
     image = _PLUGINS[kind](io.BytesIO(data))
-    _limit(image.size, max_pixels)
-    if animated == "skip" and kind in _ANIMATED and getattr(image, "is_animated", False):
+    _limit(image.size, wanted.max_pixels)
+    if wanted.animated == "skip" and kind in _ANIMATED and getattr(image, "is_animated", False):
         return Skip("animated")
-    size = _draft(image, max_edge)
+    size = None if wanted.full else _draft(image, wanted.max_edge)
     image.load()
     if sniff.hollow(kind, data):
         raise PhotoError(Reason.TRUNCATED, "the file is filled with zeros from some point on")
@@ -143,8 +127,19 @@ def _decode(
     width, height = size or image.size
     if turn >= _SIDEWAYS:
         width, height = height, width
-    pixels = _pixels(image, max_edge, turn)
-    return Decoded(pixels, width, height, kind, metadata.extract(image))
+    pixels = _pixels(image, wanted.max_edge, turn)
+    photo = _pixels(image, max(width, height), turn) if wanted.full else pixels
+    return Decoded(
+        pixels,
+        photo,
+        alpha=None,
+        native=None,
+        profile=b"",
+        width=width,
+        height=height,
+        kind=kind,
+        notes=metadata.extract(image),
+    )
 
 
 def _pixels(image: Image.Image, max_edge: int, turn: int) -> NDArray[np.uint8]:
@@ -190,15 +185,3 @@ def _fault(kind: Kind, data: bytes, error: Exception) -> PhotoError:
     if "truncated" in cause.lower() or sniff.ends_early(kind, data):
         return PhotoError(Reason.TRUNCATED, f"the {kind} file ends too early: {cause}")
     return PhotoError(Reason.NOT_AN_IMAGE, f"damaged {kind} file: {cause}")
-
-
-def _options(form: PictureFormat, quality: int, threads: int) -> dict[str, Any]:
-    """Return how each format is written."""
-    colour_rate = "4:4:4" if quality >= FINE_QUALITY else "4:2:0"
-    options: dict[PictureFormat, dict[str, Any]] = {
-        "jpeg": {"quality": quality, "subsampling": colour_rate, "optimize": True, "progressive": True},
-        "png": {"compress_level": 6},
-        "webp": {"quality": quality, "method": 4},
-        "avif": {"quality": quality, "subsampling": colour_rate, "speed": 6, "max_threads": threads},
-    }
-    return options[form]
