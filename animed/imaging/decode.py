@@ -12,7 +12,6 @@ import zlib
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Final, Literal
 
-import numpy as np
 from PIL import Image, features
 from PIL.AvifImagePlugin import AvifImageFile
 from PIL.BmpImagePlugin import BmpImageFile
@@ -23,12 +22,14 @@ from PIL.TiffImagePlugin import TiffImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 
 from animed.errors import PhotoError
-from animed.imaging import colour, geometry, metadata, sniff
+from animed.imaging import geometry, metadata, sniff
+from animed.imaging.develop import develop
 from animed.records import Reason, Skip
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    import numpy as np
     from numpy.typing import NDArray
     from PIL.ImageFile import ImageFile
 
@@ -54,15 +55,6 @@ BROKEN: Final = (
     *(OSError, SyntaxError, ValueError, TypeError, KeyError, IndexError, AttributeError, EOFError, OverflowError),
     *(ZeroDivisionError, AssertionError, RuntimeError, struct.error, zlib.error),
 )
-_TURNS: Final[Mapping[int, Image.Transpose]] = {
-    2: Image.Transpose.FLIP_LEFT_RIGHT,
-    3: Image.Transpose.ROTATE_180,
-    4: Image.Transpose.FLIP_TOP_BOTTOM,
-    5: Image.Transpose.TRANSPOSE,
-    6: Image.Transpose.ROTATE_270,
-    7: Image.Transpose.TRANSVERSE,
-    8: Image.Transpose.ROTATE_90,
-}
 _SIDEWAYS: Final = 5  # from this orientation on, width and height change places
 
 
@@ -127,29 +119,18 @@ def _decode(data: bytes, kind: Kind, wanted: Wanted) -> Decoded | Skip:
     width, height = size or image.size
     if turn >= _SIDEWAYS:
         width, height = height, width
-    pixels = _pixels(image, wanted.max_edge, turn)
-    photo = _pixels(image, max(width, height), turn) if wanted.full else pixels
+    developed = develop(image, turn, wanted)
     return Decoded(
-        pixels,
-        photo,
-        alpha=None,
-        native=None,
-        profile=b"",
+        developed.pixels,
+        developed.photo,
+        alpha=developed.alpha,
+        native=developed.native,
+        profile=developed.profile,
         width=width,
         height=height,
         kind=kind,
         notes=metadata.extract(image),
     )
-
-
-def _pixels(image: Image.Image, max_edge: int, turn: int) -> NDArray[np.uint8]:
-    """Reduce, convert, turn: in this order, so that all but the first step work on few pixels."""
-    small = colour.reducible(image)
-    target = geometry.fit(*small.size, max_edge)
-    if target != small.size:
-        small = small.resize(target, Image.Resampling.LANCZOS, reducing_gap=3.0)
-    picture = colour.to_srgb(small, image.info.get("icc_profile"))
-    return np.asarray(picture.transpose(_TURNS[turn]) if turn in _TURNS else picture)
 
 
 def _draft(image: ImageFile, max_edge: int) -> tuple[int, int] | None:
