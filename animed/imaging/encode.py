@@ -11,7 +11,7 @@ from PIL import Image
 
 from animed.errors import PhotoError
 from animed.imaging import alpha as transparency
-from animed.imaging.decode import BROKEN
+from animed.imaging.faults import BROKEN
 from animed.records import OutputFormat, Reason
 
 if TYPE_CHECKING:
@@ -25,7 +25,14 @@ PictureFormat = Literal["jpeg", "png", "webp", "avif"]
 
 SUFFIXES: Final[Mapping[PictureFormat, str]] = {"jpeg": ".jpg", "png": ".png", "webp": ".webp", "avif": ".avif"}
 FINE_QUALITY: Final = 90  # from here on, colour is kept at full resolution
-_SAME: Final[Mapping[Kind, PictureFormat]] = {"jpeg": "jpeg", "png": "png", "webp": "webp", "avif": "avif"}
+_SAME: Final[Mapping[Kind, PictureFormat]] = {
+    "jpeg": "jpeg",
+    "png": "png",
+    "webp": "webp",
+    "avif": "avif",
+    "heic": "jpeg",  # this and the next are photos that few programs can show
+    "raw": "jpeg",
+}
 
 
 def encode(
@@ -58,7 +65,7 @@ def encode(
 
 
 def output_format(kind: Kind, wanted: OutputFormat) -> PictureFormat:
-    """Return the format of a picture: `same` keeps jpeg, png, webp and avif, and makes png of the others."""
+    """Return the format of a picture: `same` keeps jpeg, png, webp and avif, and makes jpeg of photos, else png."""
     if wanted != "same":
         return wanted
     return _SAME.get(kind, "png")

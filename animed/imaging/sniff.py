@@ -1,4 +1,4 @@
-"""What a file is by its content, never by its name, and whether its end is there.
+"""What a file is by its content, never by its name.
 
 The name is heard in one case only: camera raw files that are TIFF files to look at.
 """
@@ -6,7 +6,6 @@ The name is heard in one case only: camera raw files that are TIFF files to look
 from __future__ import annotations
 
 import struct
-from itertools import islice
 from typing import TYPE_CHECKING, Final, Literal, cast
 
 from animed.errors import PhotoError
@@ -15,7 +14,8 @@ from animed.records import Reason
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Kind = Literal["jpeg", "png", "webp", "tiff", "bmp", "gif", "avif"]
+# `heic` is every HEIF but AVIF, whatever its codec; `raw` is what cameras write without developing it.
+Kind = Literal["jpeg", "png", "webp", "tiff", "bmp", "gif", "avif", "heic", "raw"]
 
 HEAD: Final = 4096  # bytes that are enough to tell the kind
 
@@ -26,6 +26,16 @@ _SUPPORTED: Final[tuple[tuple[bytes, Kind], ...]] = (
     (b"GIF89a", "gif"),
     (b"BM", "bmp"),
 )
+_RAW: Final[tuple[tuple[bytes, str], ...]] = (
+    (b"FUJIFILMCCD-RAW", "raf"),
+    (b"IIRO", "orf"),
+    (b"IIRS", "orf"),
+    (b"MMOR", "orf"),
+    (b"IIU\x00", "rw2"),
+    (b"II\x1a\x00\x00\x00HEAPCCDR", "crw"),
+    (b"\x00MRM", "mrw"),
+    (b"FOVb", "x3f"),
+)
 _UNSUPPORTED: Final[tuple[tuple[bytes, str], ...]] = (
     (b"%PDF-", "pdf"),
     (b"%!PS", "eps"),
@@ -35,14 +45,6 @@ _UNSUPPORTED: Final[tuple[tuple[bytes, str], ...]] = (
     (b"\x00\x00\x00\x0cJXL \r\n\x87\n", "jxl"),
     (b"\x00\x00\x00\x0cjP  \r\n\x87\n", "jp2"),
     (b"\xff\x4f\xff\x51", "jp2"),
-    (b"FUJIFILMCCD-RAW", "raf"),
-    (b"IIRO", "orf"),
-    (b"IIRS", "orf"),
-    (b"MMOR", "orf"),
-    (b"IIU\x00", "rw2"),
-    (b"II\x1a\x00\x00\x00HEAPCCDR", "crw"),
-    (b"\x00MRM", "mrw"),
-    (b"FOVb", "x3f"),
     (b"II\xbc\x01", "jxr"),
     (b"\x00\x00\x01\x00", "ico"),
     (b"gimp xcf", "xcf"),
@@ -79,31 +81,14 @@ def identify(head: bytes, name: bytes = b"") -> Kind:
     for magic, kind in _SUPPORTED:
         if head.startswith(magic):
             return kind
-    found = _riff(head) or _tiff(head, name) or _boxed(head) or _foreign(head)
-    if found in {"webp", "tiff", "avif"}:
+    if camera(head, name):
+        return "raw"
+    found = _riff(head) or ("tiff" if head.startswith(_TIFF) else "") or _boxed(head) or _foreign(head)
+    if found in {"webp", "tiff", "avif", "heic"}:
         return cast("Kind", found)
     if found:
         raise PhotoError(f"{Reason.UNSUPPORTED}:{found}", f"{found} files cannot be read")
     raise PhotoError(Reason.NOT_AN_IMAGE, "the content is of no known picture format")
-
-
-def ends_early(kind: Kind, data: bytes) -> bool:
-    """Say whether the file's own structure reaches beyond its last byte, or lacks the mark of its end."""
-    if kind == "jpeg":
-        return not _jpeg_ends(data)
-    if kind == "png":
-        return b"IEND" not in data
-    if kind == "gif":
-        return not data.rstrip(b"\x00").endswith(b";")
-    return _declared_end(kind, data) > len(data)
-
-
-def hollow(kind: Kind, data: bytes) -> bool:
-    """Say whether a JPEG was allocated in full but not yet written to its end: zeros where the end mark should be.
-
-    Such a file decodes without complaint to a picture that is grey in its lower part.
-    """
-    return kind == "jpeg" and data.endswith(bytes(512)) and not _jpeg_ends(data)
 
 
 def _riff(head: bytes) -> str:
@@ -113,8 +98,16 @@ def _riff(head: bytes) -> str:
     return {b"WEBP": "webp", b"AVI ": "avi"}.get(head[8:12], "")
 
 
-def _tiff(head: bytes, name: bytes) -> str:
-    """Tell photos in TIFF from camera raw files in TIFF, whose first picture is a thumbnail."""
+def camera(head: bytes, name: bytes = b"") -> str:
+    """Return which camera's raw format a file is ("dng", "cr2", …); empty for other files.
+
+    Many are TIFF files to look at, whose first picture is a thumbnail: these are told by a tag or by their name.
+    """
+    for magic, kind in _RAW:
+        if head.startswith(magic):
+            return kind
+    if head[4:12] == b"ftypcrx ":
+        return "cr3"
     if not head.startswith(_TIFF):
         return ""
     if head[8:10] == b"CR":
@@ -122,7 +115,7 @@ def _tiff(head: bytes, name: bytes) -> str:
     suffix = name.rpartition(b".")[2].lower()
     if suffix in _RAW_SUFFIXES:
         return suffix.decode()
-    return "dng" if _DNG_VERSION in _first_tags(head) else "tiff"
+    return "dng" if _DNG_VERSION in _first_tags(head) else ""
 
 
 def _first_tags(head: bytes) -> Iterator[int]:
@@ -130,9 +123,9 @@ def _first_tags(head: bytes) -> Iterator[int]:
     if b"+" in head[:4]:
         return  # BigTIFF counts in other widths, and no camera writes it.
     order = "<" if head.startswith(b"II") else ">"
-    start = _number(order + "I", head, 4)
-    for index in range(min(_number(order + "H", head, start), 512)):
-        yield _number(order + "H", head, start + 2 + 12 * index)
+    start = number(order + "I", head, 4)
+    for index in range(min(number(order + "H", head, start), 512)):
+        yield number(order + "H", head, start + 2 + 12 * index)
 
 
 def _boxed(head: bytes) -> str:
@@ -140,15 +133,15 @@ def _boxed(head: bytes) -> str:
     if head[4:8] != b"ftyp":
         return "mov" if head[4:8] in {b"moov", b"mdat", b"wide", b"pnot"} else ""
     major = head[8:12]
-    end = min(_number(">I", head, 0), len(head))
+    end = min(number(">I", head, 0), len(head))
     brands = {major, *(head[at : at + 4] for at in range(16, end, 4))}
     if major in _HEIC:
         return "heic"
     if brands & _AVIF:
         return "avif"
     if brands & (_HEIC | _HEIF):
-        return "heic" if brands & _HEIC else "heif"
-    return {b"crx ": "cr3", b"qt  ": "mov"}.get(major, "mp4")
+        return "heic"
+    return {b"qt  ": "mov"}.get(major, "mp4")
 
 
 def _foreign(head: bytes) -> str:
@@ -163,68 +156,7 @@ def _foreign(head: bytes) -> str:
     return "svg" if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<") and b"<svg" in head else ""
 
 
-def _declared_end(kind: Literal["webp", "bmp", "avif", "tiff"], data: bytes) -> int:
-    """Return where a file ends by the sizes that it gives."""
-    if kind == "webp":
-        return _number("<I", data, 4) + 8
-    if kind == "bmp":
-        return _number("<I", data, 2)
-    return _boxes_end(data) if kind == "avif" else _tiff_directory_end(data)
-
-
-def _jpeg_ends(data: bytes) -> bool:
-    """Walk the segments up to the picture's own scan, then look for its end: thumbnails have ends of their own."""
-    at = 2
-    while data[at : at + 1] == b"\xff":
-        marker = data[at + 1 : at + 2]
-        if marker == b"\xda":
-            return data.find(b"\xff\xd9", at) >= 0
-        # A marker may be preceded by any number of fill bytes.
-        at += 1 if marker == b"\xff" else 2 + _number(">H", data, at + 2)
-    return data.find(b"\xff\xd9", at) >= 0
-
-
-def _boxes_end(data: bytes) -> int:
-    """Return where the last top-level box ends by its own word."""
-    at = 0
-    while at + 8 <= len(data):
-        size = _number(">I", data, at)
-        if size == 1:
-            size = _number(">Q", data, at + 8)
-        if size < 8:  # noqa: PLR2004 - 0 means "to the end of the file", and less than a header is nonsense
-            return len(data)
-        at += size
-    return at
-
-
-def _tiff_directory_end(data: bytes) -> int:
-    """Return where the first directory of a classic TIFF and the strips or tiles that it lists end."""
-    if b"+" in data[:4]:
-        return 0  # BigTIFF: the decoder's own word has to do.
-    order = "<" if data.startswith(b"II") else ">"
-    start = _number(order + "I", data, 4)
-    count = _number(order + "H", data, start)
-    end = start + 2 + 12 * count
-    offsets: list[int] = []
-    sizes: list[int] = []
-    for entry in islice(range(start + 2, end, 12), 512):
-        tag = _number(order + "H", data, entry)
-        if tag in {273, 324}:  # StripOffsets, TileOffsets
-            offsets = _numbers(order, data, entry)
-        elif tag in {279, 325}:  # StripByteCounts, TileByteCounts
-            sizes = _numbers(order, data, entry)
-    return max([end, *(offset + size for offset, size in zip(offsets, sizes, strict=False))])
-
-
-def _numbers(order: str, data: bytes, entry: int) -> list[int]:
-    """Return the values of a SHORT or LONG directory entry."""
-    kind, width = ("H", 2) if _number(order + "H", data, entry + 2) == 3 else ("I", 4)  # noqa: PLR2004 - SHORT
-    count = min(_number(order + "I", data, entry + 4), len(data) // width)
-    at = entry + 8 if count * width <= 4 else _number(order + "I", data, entry + 8)  # noqa: PLR2004 - fits in place
-    return [_number(order + kind, data, at + width * index) for index in range(count)]
-
-
-def _number(layout: str, data: bytes, at: int) -> int:
+def number(layout: str, data: bytes, at: int) -> int:
     """Read a number; 0 where the data end before it, so that a walk through broken data just comes to its end."""
     size = struct.calcsize(layout)
     if at < 0 or at + size > len(data):

@@ -1,0 +1,211 @@
+"""Whether the end of a file is there: a photo that is still on its way must not be drawn with its lower part grey.
+
+Every walk here ends: each step goes on in the data, and reading beyond them gives 0.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from animed.imaging import directories
+from animed.imaging.sniff import camera, number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from animed.imaging.sniff import Kind
+
+_MARKER: Final = re.compile(rb"\xff[\x02-\xcf\xd8-\xfe]")  # neither stuffing, fill bytes, restart marks nor TEM
+_START: Final = 0xD8
+_END: Final = 0xD9
+# What stands at the top of a HEIF, AVIF or CR3 file. Phones append things of their own behind the last box.
+_BOXES: Final = frozenset(
+    {
+        b"ftyp",
+        b"meta",
+        b"mdat",
+        b"moov",
+        b"moof",
+        b"free",
+        b"skip",
+        b"wide",
+        b"uuid",
+        b"mpvd",
+        b"styp",
+        b"sidx",
+        b"mfra",
+    }
+)
+_RLE: Final = frozenset({1, 2})  # the compressions of a BMP that end with a mark
+# Zeros that no compressed picture ends with. In a HEIF the last item may be EXIF that a program has padded.
+_HOLLOW: Final[Mapping[Kind, int]] = {"webp": 512, "heic": 16_384, "avif": 16_384}
+
+
+def ends_early(kind: Kind, data: bytes) -> bool:
+    """Say whether the file's own structure reaches beyond its last byte, or lacks the mark of its end."""
+    return not _COMPLETE[kind](data)
+
+
+def must_end(kind: Kind) -> bool:
+    """Say whether a file of this kind is drawn only if `ends_early` says no.
+
+    Sizes in TIFF and BMP files are often wrong; there the decoder's word that data are missing has to come first.
+    """
+    return kind not in {"tiff", "bmp"}
+
+
+def hollow(kind: Kind, data: bytes) -> bool:
+    """Say whether a file was allocated in full but not yet written to its end: zeros where its last data should be.
+
+    Such a file may decode without complaint to a picture that is grey in its lower part.
+    """
+    if kind == "jpeg":
+        return data.endswith(bytes(512)) and ends_early(kind, data)
+    zeros = _HOLLOW.get(kind)
+    if zeros is None:
+        return False
+    end = min(len(data), number("<I", data, 4) + 8) if kind == "webp" else _boxes(data)[0]
+    return data[end - zeros : end] == bytes(zeros) if end > zeros else False
+
+
+def unfinished_runs(data: bytes) -> bool:
+    """Say whether a run-length coded BMP stops before its last row; what is missing would be black."""
+    if data[:2] != b"BM" or number("<I", data, 14) < 40 or number("<I", data, 30) not in _RLE:  # noqa: PLR2004 - header size
+        return False
+    return not _runs_end(data)
+
+
+def _jpeg_ends(data: bytes) -> bool:
+    """Walk segments and scans to the end mark; thumbnails inside of segments have ends of their own."""
+    at = 2
+    while found := _MARKER.search(data, at):
+        marker = data[found.start() + 1]
+        if marker == _END:
+            return True
+        at = found.end()
+        if marker != _START:
+            at += max(2, number(">H", data, at))
+    return False
+
+
+def _png_ends(data: bytes) -> bool:
+    """Walk the chunks to IEND."""
+    at = 8
+    while at + 8 <= len(data):
+        if data[at + 4 : at + 8] == b"IEND":
+            return True
+        at += 12 + number(">I", data, at)
+    return False
+
+
+def _gif_ends(data: bytes) -> bool:
+    """Walk the blocks to the trailer, or to what is no block and follows a picture."""
+    at, pictures = 13 + _palette(data[10:11]), 0
+    while at < len(data):
+        introducer = data[at]
+        if introducer == 0x3B:  # noqa: PLR2004 - the trailer
+            return True
+        if introducer == 0x21:  # noqa: PLR2004 - an extension, with its label
+            at = skip_blocks(data, at + 2)
+        elif introducer == 0x2C:  # noqa: PLR2004 - a picture: its place, its palette, the first size of a code
+            at = skip_blocks(data, at + 11 + _palette(data[at + 9 : at + 10]))
+            pictures += 1
+        elif introducer == 0:
+            at += 1  # padding, which some programs leave between blocks
+        else:
+            return pictures > 0
+    return False
+
+
+def skip_blocks(data: bytes, at: int) -> int:
+    """Return the offset behind a GIF's chain of data blocks; beyond the data where the chain is cut."""
+    while at < len(data) and data[at]:
+        at += 1 + data[at]
+    return at + 1
+
+
+def _palette(flags: bytes) -> int:
+    """Return the bytes of the palette that a GIF's flags announce."""
+    return 3 << ((flags[0] & 7) + 1) if flags and flags[0] & 0x80 else 0
+
+
+def _webp_ends(data: bytes) -> bool:
+    """Hold the container's size against the file; a missing byte of padding at the end is common, and no loss."""
+    return number("<I", data, 4) + 8 <= len(data) + 1
+
+
+def _boxed_ends(data: bytes) -> bool:
+    """Walk the boxes that stand at the top; what describes pictures and what holds them must both be there."""
+    end, met = _boxes(data)
+    return end <= len(data) and (b"mdat" in met or (b"meta" in met and b"idat" in data))
+
+
+def _boxes(data: bytes) -> tuple[int, set[bytes]]:
+    """Return where the last known box ends by its own word, and which boxes there are."""
+    at, met = 0, set[bytes]()
+    while at + 8 <= len(data) and (name := data[at + 4 : at + 8]) in _BOXES:
+        size = number(">I", data, at)
+        if size == 1:
+            size = number(">Q", data, at + 8)
+        met.add(name)
+        if size < 8:  # noqa: PLR2004 - 0 means "to the end of the file", and less than a header is nonsense
+            return len(data), met
+        at += size
+    return at, met
+
+
+def _bmp_ends(data: bytes) -> bool:
+    return number("<I", data, 2) <= len(data) and not unfinished_runs(data)
+
+
+def _runs_end(data: bytes) -> bool:
+    """Walk the runs of an RLE8 or RLE4 bitmap to its end mark, or to the end of its last row."""
+    at, rows = number("<I", data, 10), abs(number("<i", data, 22))
+    half = number("<I", data, 30) == 2  # noqa: PLR2004 - RLE4
+    while rows > 0 and at + 2 <= len(data):
+        count, code = data[at], data[at + 1]
+        at += 2
+        if count:
+            continue
+        if code == 1:
+            return True
+        if code == 0:
+            rows -= 1
+        elif code == 2:  # noqa: PLR2004 - a step to the right and up
+            rows -= data[at + 1] if at + 2 <= len(data) else 0
+            at += 2
+        else:
+            size = (code + 1) // 2 if half else code
+            at += size + size % 2
+    return rows <= 0
+
+
+def _tiff_ends(data: bytes) -> bool:
+    return directories.first(data).reach <= len(data)
+
+
+def _raw_ends(data: bytes) -> bool:
+    """Look at all that the file lists: the sensor's data stand behind thumbnails and previews."""
+    form = camera(data)
+    if form == "cr3":
+        return _boxed_ends(data)
+    if form == "raf":
+        areas = ((number(">I", data, at), number(">I", data, at + 4)) for at in (84, 92, 100))
+        return all(offset + size <= len(data) for offset, size in areas)
+    if data[:2] not in {b"II", b"MM"}:
+        return True  # no structure that is known here: the decoder's word has to do
+    return all(directory.reach <= len(data) for directory in directories.all_of(data))
+
+
+_COMPLETE: Final[Mapping[Kind, Callable[[bytes], bool]]] = {
+    "jpeg": _jpeg_ends,
+    "png": _png_ends,
+    "webp": _webp_ends,
+    "tiff": _tiff_ends,
+    "bmp": _bmp_ends,
+    "gif": _gif_ends,
+    "avif": _boxed_ends,
+    "heic": _boxed_ends,
+    "raw": _raw_ends,
+}
