@@ -86,10 +86,12 @@ def _decode(data: bytes, kind: Kind, wanted: Wanted) -> Decoded | Skip:
 
 def _decode_raw(data: bytes, wanted: Wanted, name: bytes) -> Decoded:
     """Decode what a camera wrote without developing it."""
-    shot = raw.opened(data, sniff.camera(data, name))
+    form = sniff.camera(data, name)
+    rawpy = raw.library(form)
+    _demand_end("raw", data)
+    shot = raw.Shot(rawpy, data, form)
     try:
         limits.size(*shot.size, wanted.max_pixels)
-        _demand_end("raw", data)
         image = shot.picture(wanted.max_edge, full=wanted.full)
     finally:
         shot.close()

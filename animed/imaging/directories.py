@@ -20,7 +20,14 @@ STRIPS: Final = 273, 279  # StripOffsets, StripByteCounts
 TILES: Final = 324, 325
 _SUB: Final = 330  # SubIFDs
 _JPEG: Final = 513, 514  # JPEGInterchangeFormat and its length: thumbnails, and the pictures of some cameras
-_READ: Final = frozenset({*STRIPS, *TILES, *_JPEG, _SUB})
+_COMPRESSION: Final = 259
+_READ: Final = frozenset({*STRIPS, *TILES, *_JPEG, _SUB, _COMPRESSION})
+_BYTES: Final[Mapping[int, int]] = {
+    **dict.fromkeys((1, 2, 6, 7), 1),
+    **dict.fromkeys((3, 8), 2),
+    **dict.fromkeys((4, 9, 11, 13), 4),
+    **dict.fromkeys((5, 10, 12, 16, 17, 18), 8),
+}
 _WIDTHS: Final[Mapping[int, tuple[str, int]]] = {3: ("H", 2), 4: ("I", 4), 13: ("I", 4), 16: ("Q", 8), 18: ("Q", 8)}
 
 
@@ -29,17 +36,28 @@ class Directory:
     """One picture of a TIFF, as far as its place in the file is concerned."""
 
     end: int  # offset behind the directory itself
+    values_end: int  # offset behind the values that stand outside of it
     follows: int  # offset of the next one; 0 for none
     numbers: Mapping[int, tuple[int, ...]]  # offsets and sizes, by tag
 
     @property
-    def reach(self) -> int:
-        """Return the offset behind the directory and all that it lists."""
-        ends = [self.end]
+    def compression(self) -> int:
+        """Return the method by which the picture is packed; 1 is none."""
+        return next(iter(self.numbers.get(_COMPRESSION, ())), 1)
+
+    @property
+    def strips_end(self) -> int:
+        """Return the offset behind the strips, tiles and JPEGs that the directory lists; 0 where it lists none."""
+        ends = [0]
         for offsets, sizes in (STRIPS, TILES, _JPEG):
             pairs = zip(self.numbers.get(offsets, ()), self.numbers.get(sizes, ()), strict=False)
             ends += [offset + size for offset, size in pairs]
         return max(ends)
+
+    @property
+    def reach(self) -> int:
+        """Return the offset behind the directory and its picture."""
+        return max(self.end, self.strips_end)
 
 
 def first(data: bytes) -> Directory:
@@ -74,11 +92,20 @@ def _read(data: bytes, start: int) -> Directory:
     count = number(order + ("Q" if big else "H"), data, start)
     end = start + head + entry_size * count
     numbers: dict[int, tuple[int, ...]] = {}
+    values_end = 0
     for at in range(start + head, min(end, start + head + entry_size * _ENTRIES), entry_size):
         tag = number(order + "H", data, at)
+        values_end = max(values_end, _value_end(data, at, order, big=big))
         if tag in _READ:
             numbers[tag] = _values(data, at, order, big=big)
-    return Directory(end, number(order + ("Q" if big else "I"), data, end), numbers)
+    return Directory(end, values_end, number(order + ("Q" if big else "I"), data, end), numbers)
+
+
+def _value_end(data: bytes, at: int, order: str, *, big: bool) -> int:
+    """Return where the value of one entry ends; 0 where it stands in the entry."""
+    offset, place = ("Q", 8) if big else ("I", 4)
+    size = _BYTES.get(number(order + "H", data, at + 2), 0) * number(order + offset, data, at + 4)
+    return number(order + offset, data, at + 4 + place) + size if size > place else 0
 
 
 def _values(data: bytes, at: int, order: str, *, big: bool) -> tuple[int, ...]:

@@ -38,8 +38,9 @@ _BOXES: Final = frozenset(
     }
 )
 _RLE: Final = frozenset({1, 2})  # the compressions of a BMP that end with a mark
-# Zeros that no compressed picture ends with. In a HEIF the last item may be EXIF that a program has padded.
-_HOLLOW: Final[Mapping[Kind, int]] = {"webp": 512, "heic": 16_384, "avif": 16_384}
+ZEROS: Final = 512  # bytes; no compressed picture ends with so many
+_PADDING: Final = 4608  # what programs leave free behind EXIF, which may be the last thing in a HEIF, and more
+_JPEG_IN_TIFF: Final = frozenset({6, 7})
 
 
 def ends_early(kind: Kind, data: bytes) -> bool:
@@ -58,15 +59,25 @@ def must_end(kind: Kind) -> bool:
 def hollow(kind: Kind, data: bytes) -> bool:
     """Say whether a file was allocated in full but not yet written to its end: zeros where its last data should be.
 
-    Such a file may decode without complaint to a picture that is grey in its lower part.
+    Such a file may decode without complaint to a picture that is grey in its lower part. Where pictures are not
+    compressed, zeros are a photo's black.
     """
     if kind == "jpeg":
-        return data.endswith(bytes(512)) and ends_early(kind, data)
-    zeros = _HOLLOW.get(kind)
-    if zeros is None:
-        return False
-    end = min(len(data), number("<I", data, 4) + 8) if kind == "webp" else _boxes(data)[0]
-    return data[end - zeros : end] == bytes(zeros) if end > zeros else False
+        return data.endswith(bytes(ZEROS)) and ends_early(kind, data)
+    end, zeros = _data_end(kind, data)
+    return end > zeros and data[end - zeros : end] == bytes(zeros)
+
+
+def _data_end(kind: Kind, data: bytes) -> tuple[int, int]:
+    """Return where the compressed data of a picture end, and how many zeros there are too many; 0 for never."""
+    if kind == "webp":
+        return min(len(data), number("<I", data, 4) + 8), ZEROS
+    if kind in {"heic", "avif"}:
+        return min(len(data), _boxes(data)[0]), _PADDING if b"Exif" in data[:65536] else ZEROS
+    if kind == "tiff":
+        directory = directories.first(data)
+        return (directory.strips_end, ZEROS) if directory.compression in _JPEG_IN_TIFF else (0, 0)
+    return 0, 0
 
 
 def unfinished_runs(data: bytes) -> bool:
@@ -182,7 +193,8 @@ def _runs_end(data: bytes) -> bool:
 
 
 def _tiff_ends(data: bytes) -> bool:
-    return directories.first(data).reach <= len(data)
+    directory = directories.first(data)
+    return max(directory.reach, directory.values_end) <= len(data)
 
 
 def _raw_ends(data: bytes) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from PIL import Image
 
 from animed.errors import PhotoError
-from animed.imaging import ends
+from animed.imaging import directories, ends
 from animed.records import Reason
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ _SHORT: Final = re.compile(r"(?i)truncated|unexpected end of file|outside of fil
 _FOREIGN: Final = re.compile(
     r"(?i)unsupported|not supported|cannot handle|unknown (?:compression|pixel mode|data organi)|not configured"
 )
+# Ways to pack a TIFF that its library may be built without: JBIG, JPEG 2000, LERC, LZMA, Zstandard, WebP, JPEG XL.
+_RARE: Final = frozenset({34661, 34712, 34887, 34925, 50000, 50001, 50002})
 
 
 def fault(kind: Kind, data: bytes, error: Exception) -> PhotoError:
@@ -36,8 +38,10 @@ def fault(kind: Kind, data: bytes, error: Exception) -> PhotoError:
     cause = " ".join(str(error).split()) or type(error).__name__
     if _LARGE.search(cause):
         return PhotoError(Reason.TOO_LARGE, f"{kind}: {cause}")
-    if _SHORT.search(cause) or ends.ends_early(kind, data):
+    if _SHORT.search(cause) or ends.ends_early(kind, data) or data.endswith(bytes(ends.ZEROS)):
         return PhotoError(Reason.TRUNCATED, f"the {kind} file ends too early: {cause}")
     if _FOREIGN.search(cause):
         return PhotoError(f"{Reason.UNSUPPORTED}:{kind}", f"this sort of {kind} file cannot be read: {cause}")
+    if kind == "tiff" and (method := directories.first(data).compression) in _RARE:
+        return PhotoError(f"{Reason.UNSUPPORTED}:tiff", f"the tiff file is packed by method {method}: {cause}")
     return PhotoError(Reason.NOT_AN_IMAGE, f"damaged {kind} file: {cause}")

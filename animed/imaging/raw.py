@@ -22,29 +22,28 @@ from animed.records import Reason
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-# LibRaw's words for how the camera was held, as EXIF says it.
-_TURNS: Final[Mapping[int, int]] = {3: 3, 5: 8, 6: 6}
+# How the camera was held: from LibRaw's bits (mirror, turn over, transpose) to the number of EXIF.
+_TURNS: Final[Mapping[int, int]] = {0: 1, 1: 2, 2: 4, 3: 3, 4: 5, 5: 8, 6: 6, 7: 7}
 # A rendering this close to the sensor's size is a photo in full size: cameras cut a few pixels off.
 _FULL: Final = 0.9
 _PROPORTION: Final = 0.02  # by which a rendering may be longer or wider in shape than the sensor's data
 _TIFF: Final[Mapping[bytes, bytes]] = {b"II": b"II*\x00", b"MM": b"MM\x00*"}
 
 
-def opened(data: bytes, form: str) -> Shot:
-    """Read the head of a raw file of the camera format `form`, which only messages need.
-
-    Raise PhotoError: `unsupported:raw` where the extra is missing or the camera is unknown; or OSError.
-    """
+def library(form: str) -> Any:
+    """Return LibRaw's binding. Raise PhotoError("unsupported:raw"), naming the camera format, where it is missing."""
     try:
-        rawpy: Any = importlib.import_module("rawpy")
+        return importlib.import_module("rawpy")
     except ImportError as error:
         detail = f"{form} is a camera raw format: install animed with its extra, pip install 'animed[raw]'"
         raise PhotoError(f"{Reason.UNSUPPORTED}:raw", detail) from error
-    return Shot(rawpy, data, form)
 
 
 class Shot:
-    """One raw file, opened; `close` frees what LibRaw holds."""
+    """One raw file of the camera format `form`, opened by its head; `close` frees what LibRaw holds.
+
+    Raise PhotoError("unsupported:raw") where the camera is unknown, or OSError.
+    """
 
     def __init__(self, rawpy: Any, data: bytes, form: str) -> None:
         self._rawpy = rawpy
