@@ -38,7 +38,10 @@ def saved(image: Image.Image, form: str, **options: Any) -> bytes:
     if form == "heic":
         return heic(image, **options)
     target = io.BytesIO()
-    image.save(target, form, **options)
+    # Saving leaves settings of the format on a picture, so copies are saved.
+    if "append_images" in options:
+        options["append_images"] = [other.copy() for other in options["append_images"]]
+    image.copy().save(target, form, **options)
     return target.getvalue()
 
 

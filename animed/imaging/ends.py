@@ -40,6 +40,7 @@ _BOXES: Final = frozenset(
 _RLE: Final = frozenset({1, 2})  # the compressions of a BMP that end with a mark
 ZEROS: Final = 512  # bytes; no compressed picture ends with so many
 _PADDING: Final = 4608  # what programs leave free behind EXIF, which may be the last thing in a HEIF, and more
+_FRAMES: Final = 1000  # of a GIF that are walked over
 _JPEG_IN_TIFF: Final = frozenset({6, 7})
 
 
@@ -73,7 +74,7 @@ def _data_end(kind: Kind, data: bytes) -> tuple[int, int]:
     if kind == "webp":
         return min(len(data), number("<I", data, 4) + 8), ZEROS
     if kind in {"heic", "avif"}:
-        return min(len(data), _boxes(data)[0]), _PADDING if b"Exif" in data[:65536] else ZEROS
+        return min(len(data), _boxes(data).get(b"mdat", 0)), _PADDING if b"Exif" in data[:65536] else ZEROS
     if kind == "tiff":
         directory = directories.first(data)
         return (directory.strips_end, ZEROS) if directory.compression in _JPEG_IN_TIFF else (0, 0)
@@ -111,9 +112,11 @@ def _png_ends(data: bytes) -> bool:
 
 
 def _gif_ends(data: bytes) -> bool:
-    """Walk the blocks to the trailer, or to what is no block and follows a picture."""
+    """Walk the blocks to the trailer, or to what is no block and follows a picture; of long films, the first part."""
     at, pictures = 13 + _palette(data[10:11]), 0
     while at < len(data):
+        if pictures > _FRAMES:
+            return data.rstrip(b"\x00").endswith(b";")
         introducer = data[at]
         if introducer == 0x3B:  # noqa: PLR2004 - the trailer
             return True
@@ -148,22 +151,26 @@ def _webp_ends(data: bytes) -> bool:
 
 def _boxed_ends(data: bytes) -> bool:
     """Walk the boxes that stand at the top; what describes pictures and what holds them must both be there."""
-    end, met = _boxes(data)
-    return end <= len(data) and (b"mdat" in met or (b"meta" in met and b"idat" in data))
+    boxes = _boxes(data)
+    return all(end <= len(data) for end in boxes.values()) and (
+        b"mdat" in boxes or (b"meta" in boxes and b"idat" in data)
+    )
 
 
-def _boxes(data: bytes) -> tuple[int, set[bytes]]:
-    """Return where the last known box ends by its own word, and which boxes there are."""
-    at, met = 0, set[bytes]()
+def _boxes(data: bytes) -> dict[bytes, int]:
+    """Return where the known boxes at the top end by their own word; of several of a name, the first.
+
+    The first of another name is of no format's making, or of a later one's: the walk ends there.
+    """
+    at, met = 0, dict[bytes, int]()
     while at + 8 <= len(data) and (name := data[at + 4 : at + 8]) in _BOXES:
         size = number(">I", data, at)
         if size == 1:
             size = number(">Q", data, at + 8)
-        met.add(name)
-        if size < 8:  # noqa: PLR2004 - 0 means "to the end of the file", and less than a header is nonsense
-            return len(data), met
-        at += size
-    return at, met
+        # 0 means "to the end of the file", and less than a header is nonsense.
+        at = at + size if size >= 8 else len(data)  # noqa: PLR2004 - the header
+        met.setdefault(name, at)
+    return met
 
 
 def _bmp_ends(data: bytes) -> bool:
