@@ -139,8 +139,8 @@ def rationals(tag: int, *values: float, signed: bool = False) -> Entry:
     return tag, kind, len(values), b"".join(struct.pack(f"<2{code}", round(value * 10000), 10000) for value in values)
 
 
-def dng(mosaic: NDArray[np.uint16], *, orientation: int = 1, extra: tuple[Entry, ...] = ()) -> bytes:
-    """Return an (H, W) mosaic of red, green, green and blue as an uncompressed DNG."""
+def dng(mosaic: NDArray[np.uint16], *, orientation: int = 1, rendering: Image.Image | None = None) -> bytes:
+    """Return an (H, W) mosaic of red, green, green and blue as an uncompressed DNG, with the camera's own rendering."""
     height, width = mosaic.shape
     matrix = (3.2406, -1.5372, -0.4986, -0.9689, 1.8758, 0.0415, 0.0557, -0.2040, 1.0570)  # XYZ to linear sRGB
     entries = [
@@ -150,7 +150,12 @@ def dng(mosaic: NDArray[np.uint16], *, orientation: int = 1, extra: tuple[Entry,
         *((50706, 1, 4, bytes([1, 4, 0, 0])), (50707, 1, 4, bytes([1, 1, 0, 0])), (50708, 2, 12, b"Animed Test\x00")),
         *(long(50717, 65535), rationals(50721, *matrix, signed=True), rationals(50728, 1, 1, 1), short(50778, 21)),
     ]
-    return tiff(([*entries, *extra], mosaic.astype("<u2").tobytes()))
+    sensor = entries, mosaic.astype("<u2").tobytes()
+    if rendering is None:
+        return tiff(sensor)
+    sides = long(254, 1), long(256, rendering.width), long(257, rendering.height), long(278, rendering.height)
+    sort = short(258, 8, 8, 8), short(259, 7), short(262, 6), short(277, 3)
+    return tiff(sensor, ([*sides, *sort], saved(rendering, "jpeg", quality=95)))
 
 
 def mosaic(image: Image.Image) -> NDArray[np.uint16]:

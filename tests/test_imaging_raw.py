@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from photo_files import dng, long, mosaic, saved, scene, tiff, turned
+from photo_files import dng, mosaic, saved, scene, tiff, turned
 from PIL import Image
 
 from animed.errors import PhotoError
@@ -27,15 +27,6 @@ def differs(pixels: np.ndarray[Any, Any], expected: Image.Image) -> float:
     return float(np.abs(pixels.astype(int) - np.asarray(expected.convert("RGB")).astype(int)).mean())
 
 
-def with_rendering(sensor: Image.Image, rendering: Image.Image, orientation: int = 1) -> bytes:
-    """Return a DNG with a JPEG in it: two DNGs' worth of places are needed to know where the JPEG stands."""
-    jpeg = saved(rendering, "jpeg", quality=95)
-    plain = dng(mosaic(sensor), orientation=orientation)
-    entries = [long(513, len(plain) + 4096), long(514, len(jpeg))]
-    data = dng(mosaic(sensor), orientation=orientation, extra=tuple(entries))
-    return data.ljust(len(plain) + 4096, b"\x00") + jpeg
-
-
 @needs_rawpy
 @pytest.mark.parametrize("turn", range(1, 9))
 def test_a_raw_file_is_developed_upright(turn: int) -> None:
@@ -53,6 +44,26 @@ def test_a_small_picture_of_a_raw_file_is_developed_in_half_size() -> None:
     result = decoded(dng(mosaic(scene(320, 240))), max_edge=100)
     assert (result.width, result.height) == (320, 240)
     assert differs(result.pixels, scene(100, 75)) < 12
+
+
+@needs_rawpy
+@pytest.mark.parametrize("turn", [1, 6])
+def test_the_cameras_own_rendering_is_drawn_where_it_is_large_enough(turn: int) -> None:
+    """It is what the owner saw; where the picture needs more pixels than it has, the sensor's data are developed."""
+    upright, rendered = scene(640, 480), scene(320, 240).transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+    data = dng(mosaic(turned(upright, turn)), orientation=turn, rendering=turned(rendered, turn))
+    assert differs(decoded(data, max_edge=320).pixels, rendered) < 8
+    assert differs(decoded(data, max_edge=400).pixels, scene(400, 300)) < 12
+    full = decoded(data, max_edge=320, full=True)
+    assert differs(full.photo, upright) < 12
+    assert (full.width, full.height) == (640, 480)
+
+
+@needs_rawpy
+def test_a_rendering_of_another_shape_is_not_drawn() -> None:
+    """A rendering that was cropped or turned already does not show what the sensor saw."""
+    data = dng(mosaic(scene(640, 480)), rendering=scene(320, 180).transpose(Image.Transpose.FLIP_LEFT_RIGHT))
+    assert differs(decoded(data, max_edge=320).pixels, scene(320, 240)) < 12
 
 
 @needs_rawpy
