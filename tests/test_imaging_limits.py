@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from photo_files import chunk, heic, long, page, png, saved, scene, segment, tiff
+from PIL import Image
 from PIL.GifImagePlugin import GifImageFile
 
 from animed.errors import PhotoError
@@ -197,6 +198,15 @@ def test_a_hundred_megapixels_take_little_more_than_themselves(monkeypatch: pyte
     monkeypatch.setattr(openers, "opened", watched)
     assert outcome(saved(scene(4000, 3000), "jpeg")) == "done"
     assert max(sizes[0]) < 2500
+
+
+def test_the_limit_of_the_inbox_is_the_only_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pillow's own limit, which some of its formats hold on to, gives way to a larger one."""
+    monkeypatch.setattr(openers, "_PILLOWS_LIMIT", 100)
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
+    small = page(np.asarray(scene(8, 8)), long(254, 1))
+    assert outcome(tiff(small, page(np.asarray(scene())))) == "done"
+    assert outcome(saved(scene(), "webp")) == "done"
 
 
 @pytest.mark.parametrize(("width", "height"), [(1, 1), (12_000, 10_000), (100_000, 1_200)])

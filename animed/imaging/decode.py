@@ -60,7 +60,7 @@ def decode(data: bytes, wanted: Wanted, *, name: bytes = b"") -> Decoded | Skip:
     Raise PhotoError: empty, not_an_image, truncated, unsupported:KIND or too_large; MemoryError where it runs out.
     """
     kind = sniff.identify(data, name)
-    openers.tolerate_warnings()
+    openers.prepare(wanted.max_pixels)
     try:
         limits.header(kind, data, wanted.max_pixels)
         if kind == "raw":

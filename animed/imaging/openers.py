@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from animed.imaging.sniff import Kind
 
-# The plugins are called by name: nothing else that Pillow could read is reachable, and its process-wide limit of pixels
-# gives way to the limit of the inbox. A JPEG of several pictures (MPO, gain maps) is its first one.
+# The plugins are called by name: nothing else that Pillow could read is reachable. A JPEG of several
+# pictures (MPO, gain maps) is its first one.
 _PLUGINS: Final[Mapping[Kind, Callable[[IO[bytes]], ImageFile]]] = {
     "jpeg": JpegImageFile,
     "png": PngImageFile,
@@ -46,6 +46,7 @@ _NEW_TYPE, _OLD_TYPE = 254, 255  # NewSubfileType, SubfileType
 _PART: Final = 1 | 4  # bits of NewSubfileType: reduced, a mask
 _REDUCED: Final = 2  # as SubfileType says it
 _UPRIGHT: Final = 1
+_PILLOWS_LIMIT: Final = 89_478_485  # pixels; it warns beyond, and refuses beyond twice as many
 
 # Settings that are the libraries' modules' own. A worker computes with the threads that it was given and no more. Large
 # colour profiles are sound; beyond this they are bombs.
@@ -85,8 +86,12 @@ def turn(image: Image.Image, kind: Kind) -> int:
     return metadata.orientation(image)
 
 
-def tolerate_warnings() -> None:
-    """Have the libraries' warnings printed, never raised, whatever the process does with warnings otherwise."""
+def prepare(max_pixels: int) -> None:
+    """Have the libraries' warnings printed, never raised, and Pillow's own limit of pixels give way to a larger one.
+
+    Both are settings of the process; nothing but the thread that decodes depends on them.
+    """
+    Image.MAX_IMAGE_PIXELS = max(_PILLOWS_LIMIT, max_pixels)
     if _TOLERATED not in warnings.filters:
         warnings.filterwarnings(_TOLERATED[0], category=Warning, module=_TOLERATED[3].pattern)
 
