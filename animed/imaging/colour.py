@@ -1,102 +1,163 @@
-"""Any picture that Pillow decodes, as 8-bit sRGB: deep greys scaled, transparency laid on white, profiles applied."""
+"""Pictures of any mode as bytes that can be resized and converted, and sRGB brought back to a photo's own space."""
 
 from __future__ import annotations
 
-import io
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from PIL import Image, ImageCms
+from PIL import Image
+from PIL.TiffImagePlugin import TiffImageFile
+
+from animed.imaging import profiles
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
+
+STRIP: Final = 2**21  # pixels that are worked on at a time where a whole picture would take too much memory
 
 # The modes that can be reduced as they are; all others become one of them first.
 _REDUCIBLE: Final = frozenset({"L", "LA", "RGB", "RGBA", "CMYK"})
-# What kind of profile fits the numbers of a mode. Cameras and programs attach wrong ones.
-_SPACES: Final = {"L": "GRAY", "RGB": "RGB", "CMYK": "CMYK"}
-# What a sound-looking but broken profile makes the colour library's binding raise.
-_BROKEN_PROFILE: Final = (ImageCms.PyCMSError, OSError, ValueError, TypeError, AttributeError)
+_GREY: Final = frozenset({"1", "L", "LA", "La", "F"})
+_BITS, _PHOTOMETRIC, _SAMPLE_FORMAT = 258, 262, 339  # tags of TIFF
+_UNSIGNED, _SIGNED = 1, 2
+_LONG: Final = 32  # bits
+_WHITE_IS_ZERO: Final = 0
+_USUAL: Final = (255.0, 65535.0)  # whites
+_OVEREXPOSED: Final = 16.0  # light beyond white, in a picture of floats whose white is 1
 
 
-def reducible(image: Image.Image) -> Image.Image:
-    """Return the picture in a mode of 8 bits per channel that can be resized: L, LA, RGB, RGBA or CMYK."""
-    if image.mode == "F" or image.mode.startswith("I"):
-        return Image.fromarray(grey(np.asarray(image)))
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """What the numbers of a deep grey picture mean."""
+
+    black: float
+    white: float
+    unsigned: bool = False  # the 32 bits are to be read without a sign
+    clear: int | None = None  # the number that means transparent
+
+
+def space(image: Image.Image) -> str:
+    """Return what the numbers of a picture are once it is `plain`: L, RGB or CMYK."""
+    if image.mode in _GREY or image.mode.startswith("I"):
+        return "L"
+    return "CMYK" if image.mode == "CMYK" else "RGB"
+
+
+def depth(image: Image.Image) -> Depth | None:
+    """Return what black and white are in a loaded picture of more than 8 bits; None for all others."""
+    if image.mode != "F" and not image.mode.startswith("I"):
+        return None
+    tags: Any = image.tag_v2 if isinstance(image, TiffImageFile) else {}
+    bits, sort = _first(tags.get(_BITS), 16), _first(tags.get(_SAMPLE_FORMAT), _UNSIGNED)
+    unsigned = image.mode == "I" and (bits, sort) == (_LONG, _UNSIGNED)
+    if image.mode.startswith("I;"):
+        black, white = 0.0, float(2 ** min(bits, 16) - 1)
+    else:
+        black, white = _range(image, unsigned=unsigned)
+        if (bits, sort) == (16, _SIGNED):
+            black, white = (-32768.0 if black < 0 else 0.0), 32767.0
+    if _first(tags.get(_PHOTOMETRIC), 1) == _WHITE_IS_ZERO:
+        black, white = white, black
+    clear = image.info.get("transparency")
+    return Depth(black, white, unsigned, clear if isinstance(clear, int) else None)
+
+
+def plain(image: Image.Image, deep: Depth | None) -> Image.Image:
+    """Return a picture, or a part of one, in a mode of 8 bits that can be resized: L, LA, RGB, RGBA or CMYK.
+
+    `deep` is the `depth` of the whole picture. A mode with alpha is returned for whatever says that it has clear parts.
+    """
+    if deep is not None:
+        return _shallow(image, deep)
     if image.mode in _REDUCIBLE and "transparency" not in image.info:
         return image
-    if image.has_transparency_data:
-        return image.convert("RGBA")
-    return image.convert("L" if image.mode == "1" else "RGB")
+    if image.mode in _GREY:
+        return image.convert("LA" if image.has_transparency_data else "L")
+    return image.convert("RGBA" if image.has_transparency_data else "RGB")
 
 
-def to_srgb(image: Image.Image, profile: bytes | None) -> Image.Image:
-    """Return a reducible picture as sRGB (mode RGB), converted by its profile where that is sound and fits."""
-    opaque = on_white(image)
-    if profile:
-        try:
-            converted = _by_profile(opaque, profile)
-        except _BROKEN_PROFILE:
-            # Colours as if there were no profile: better than no picture, and what other programs show.
-            converted = None
-        if converted is not None:
-            return converted
-    return opaque if opaque.mode == "RGB" else opaque.convert("RGB")
+def split(image: Image.Image) -> tuple[Image.Image, Image.Image | None]:
+    """Return the colours of a plain picture (mode L, RGB or CMYK) and its alpha (mode L)."""
+    if image.mode == "LA":
+        grey, cover = image.split()
+        return grey, cover
+    if image.mode == "RGBA":
+        return image.convert("RGB"), image.getchannel("A")
+    return image, None
 
 
 def from_srgb(pixels: NDArray[np.uint8], profile: bytes) -> NDArray[np.uint8]:
-    """Return (H, W, 3) sRGB pixels in the space of an RGB profile."""
-    return np.asarray(
-        ImageCms.profileToProfile(
-            Image.fromarray(pixels),
-            ImageCms.createProfile("sRGB"),
-            ImageCms.ImageCmsProfile(io.BytesIO(profile)),
-            renderingIntent=ImageCms.Intent.RELATIVE_COLORIMETRIC,
-            outputMode="RGB",
-            flags=ImageCms.Flags.BLACKPOINTCOMPENSATION,
-        )
-    )
+    """Return (H, W, 3) sRGB pixels in the space of an RGB profile. Raise ValueError where the profile has no way in."""
+    transform = profiles.backward(profile)
+    if transform is None:
+        raise ValueError("the profile says what its numbers are, not how to make them")
+    made = np.empty_like(pixels)
+    for rows in bands(*pixels.shape[:2]):
+        made[rows] = np.asarray(transform.apply(Image.fromarray(pixels[rows])))
+    return made
 
 
-def on_white(image: Image.Image) -> Image.Image:
-    """Lay a picture with transparency on white."""
-    if image.mode not in {"LA", "RGBA"}:
-        return image
-    paper = Image.new("RGBA", image.size, "white")
-    return Image.alpha_composite(paper, image.convert("RGBA")).convert("RGB")
+def bands(height: int, width: int) -> Iterator[slice]:
+    """Yield the rows of a picture, as many at a time as hold about `STRIP` pixels."""
+    rows = max(1, STRIP // width)
+    yield from (slice(top, min(top + rows, height)) for top in range(0, height, rows))
 
 
-def grey(values: NDArray[Any]) -> NDArray[np.uint8]:
-    """Scale deep grey values to bytes, never clipping: unsigned 16 bit by its range, others by what they hold."""
-    if values.dtype.itemsize == 2:  # noqa: PLR2004 - bytes of a 16-bit value
-        return (values >> 8).astype(np.uint8)
-    numbers = np.nan_to_num(values.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
-    low, high = float(numbers.min()), float(numbers.max())
-    black, white = _range(low, high, whole=values.dtype.kind in "iu")
-    return np.rint((numbers - black) * (255 / (white - black))).astype(np.uint8)
+def grey(values: NDArray[Any], deep: Depth) -> NDArray[np.uint8]:
+    """Scale deep grey values to bytes, rounded; what is not a number is black."""
+    numbers = _numbers(values, deep)
+    scaled = (numbers - np.float32(deep.black)) * np.float32(255 / (deep.white - deep.black))
+    return np.rint(scaled).clip(0, 255).astype(np.uint8)
 
 
-def _range(low: float, high: float, *, whole: bool) -> tuple[float, float]:
+def _shallow(image: Image.Image, deep: Depth) -> Image.Image:
+    """Return a deep picture as L, or as LA where a number means transparent."""
+    width, height = image.size
+    made = np.empty((height, width), np.uint8)
+    cover = None if deep.clear is None else np.empty((height, width), np.uint8)
+    for rows in bands(height, width):
+        values = _rows(image, rows)
+        made[rows] = grey(values, deep)
+        if cover is not None:
+            cover[rows] = np.where(values == deep.clear, 0, 255)
+    picture = Image.fromarray(made)
+    return picture if cover is None else Image.merge("LA", (picture, Image.fromarray(cover)))
+
+
+def _rows(image: Image.Image, rows: slice) -> NDArray[Any]:
+    """Return some rows of a picture."""
+    return np.asarray(image.crop((0, rows.start, image.width, rows.stop)))
+
+
+def _numbers(values: NDArray[Any], deep: Depth) -> NDArray[np.float64]:
+    """Return values as numbers, 0 for what is none."""
+    if deep.unsigned:
+        values = values.view(np.uint32)
+    return np.nan_to_num(values.astype(np.float64), nan=0.0, posinf=deep.white, neginf=deep.black)
+
+
+def _range(image: Image.Image, *, unsigned: bool) -> tuple[float, float]:
     """Guess what black and white are: the smallest usual range that holds all values, else the values' own."""
-    usual = (255.0, 65535.0) if whole else (1.0, 255.0, 65535.0)
-    for white in usual:
+    reading = Depth(0.0, 0.0, unsigned)
+    ends = [
+        (float(numbers.min()), float(numbers.max()))
+        for rows in bands(image.height, image.width)
+        for numbers in (_numbers(_rows(image, rows), reading),)
+    ]
+    low, high = min(least for least, _ in ends), max(most for _, most in ends)
+    if image.mode == "F" and low >= 0 and high <= _OVEREXPOSED:
+        return 0.0, max(high, 1.0)
+    for white in _USUAL:
         if low >= 0 and high <= white:
             return 0.0, white
     return low, high if high > low else low + 1
 
 
-def _by_profile(image: Image.Image, data: bytes) -> Image.Image | None:
-    """Convert by an ICC profile; None where it is of another colour space, or already sRGB."""
-    profile = ImageCms.ImageCmsProfile(io.BytesIO(data))
-    if profile.profile.xcolor_space.strip() != _SPACES[image.mode]:
-        return None
-    if "srgb" in (profile.profile.profile_description or "").lower():
-        return None
-    return ImageCms.profileToProfile(
-        image,
-        profile,
-        ImageCms.createProfile("sRGB"),
-        renderingIntent=ImageCms.Intent.RELATIVE_COLORIMETRIC,
-        outputMode="RGB",
-        flags=ImageCms.Flags.BLACKPOINTCOMPENSATION,
-    )
+def _first(value: object, default: int) -> int:
+    """Return the first number of a tag."""
+    if isinstance(value, tuple | list) and value:
+        value = value[0]
+    return value if isinstance(value, int) else default

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from PIL import Image
 
-from animed.imaging import colour, geometry
+from animed.imaging import alpha, assumed, colour, geometry, icc, profiles
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
     from animed.imaging.decode import Wanted
+    from animed.imaging.profiles import Conversion
 
-_TURNS: Final[Mapping[int, Image.Transpose]] = {
-    2: Image.Transpose.FLIP_LEFT_RIGHT,
-    3: Image.Transpose.ROTATE_180,
-    4: Image.Transpose.FLIP_TOP_BOTTOM,
-    5: Image.Transpose.TRANSPOSE,
-    6: Image.Transpose.ROTATE_270,
-    7: Image.Transpose.TRANSVERSE,
-    8: Image.Transpose.ROTATE_90,
-}
+
+class ColourWarning(UserWarning):
+    """What a file says of its colours cannot be right, and was left aside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +35,103 @@ class Developed:
     profile: bytes
 
 
-def develop(image: Image.Image, turn: int, wanted: Wanted) -> Developed:
+@dataclass(frozen=True, slots=True)
+class _Sheet:
+    """A picture in one size: upright, writable."""
+
+    photo: NDArray[np.uint8]  # (H, W, 3) sRGB
+    alpha: NDArray[np.uint8]  # (H, W)
+    native: NDArray[np.uint8] | None  # (H, W, 3) in the photo's own space
+
+
+def develop(image: Image.Image, turn: int, wanted: Wanted, *, data: bytes = b"") -> Developed:
     """Develop a loaded picture of any mode that is still to be turned by the EXIF orientation `turn`, 1 … 8.
 
-    Its profile is looked for in `image.info`. Raise what Pillow raises for broken pictures.
+    `data` is its file: some say there what their colours are. Warn of profiles that are left aside (ColourWarning);
+    raise what Pillow raises for broken pictures.
     """
-    pixels = _pixels(image, wanted.max_edge, turn)
-    photo = _pixels(image, max(image.size), turn) if wanted.full else pixels
-    return Developed(pixels, photo, alpha=None, native=None, profile=b"")
+    deep = colour.depth(image)
+    size = geometry.fit(*image.size, wanted.max_edge)
+    conversion = _conversion(image, data)
+    keep = wanted.icc == "keep" and bool(conversion.profile)
+    darkroom = _Darkroom(turn, conversion, keep=keep and conversion.transform is not None)
+    reduced = size != image.size
+    if reduced:
+        small = colour.plain(image, deep).resize(size, Image.Resampling.LANCZOS, reducing_gap=3.0)
+        seen = darkroom.lay([(slice(0, size[1]), small)], size)
+    else:
+        seen = darkroom.lay(_strips(image, deep), size)
+    laid = darkroom.lay(_strips(image, deep), image.size) if wanted.full and reduced else seen
+    clear = int(laid.alpha.min()) < 255  # noqa: PLR2004 - opaque
+    _fill(seen, conversion.profile, faint=alpha.FAINT if reduced else 1)
+    if laid is not seen:
+        _fill(laid, conversion.profile, faint=1)
+    profile = b"" if wanted.icc == "strip" else conversion.profile if keep else icc.SRGB
+    return Developed(seen.photo, laid.photo, laid.alpha if clear else None, laid.native, profile)
 
 
-def _pixels(image: Image.Image, max_edge: int, turn: int) -> NDArray[np.uint8]:
-    """Reduce, convert, turn: in this order, so that all but the first step work on few pixels."""
-    small = colour.reducible(image)
-    target = geometry.fit(*small.size, max_edge)
-    if target != small.size:
-        small = small.resize(target, Image.Resampling.LANCZOS, reducing_gap=3.0)
-    picture = colour.to_srgb(small, image.info.get("icc_profile"))
-    return np.asarray(picture.transpose(_TURNS[turn]) if turn in _TURNS else picture)
+def _conversion(image: Image.Image, data: bytes) -> Conversion:
+    """Return what the numbers of a picture mean."""
+    mode = colour.space(image)
+    profile = assumed.profile_of(image, data, mode)
+    # The numbers of a Lab picture say by themselves what they mean.
+    if not profile or image.mode == "LAB":
+        return profiles.Conversion(mode)
+    conversion = profiles.conversion(profile, mode)
+    if conversion.note:
+        warnings.warn(f"{conversion.note}; the colours are taken for sRGB's", ColourWarning, stacklevel=2)
+    return conversion
+
+
+def _strips(image: Image.Image, deep: colour.Depth | None) -> Iterator[tuple[slice, Image.Image]]:
+    """Yield a picture in parts that are plain, so that a large one needs no second copy of itself."""
+    for rows in colour.bands(image.height, image.width):
+        yield rows, colour.plain(image.crop((0, rows.start, image.width, rows.stop)), deep)
+
+
+class _Darkroom:
+    """Brings parts of a picture to where they belong, in the colours that are wanted."""
+
+    def __init__(self, turn: int, conversion: Conversion, *, keep: bool) -> None:
+        self._turn = turn
+        self._conversion = conversion
+        self._keep = keep  # the photo's own numbers as well
+
+    def lay(self, parts: Iterable[tuple[slice, Image.Image]], size: tuple[int, int]) -> _Sheet:
+        """Return a picture of a (width, height) before turning, from its plain parts."""
+        width, height = size
+        photo = _blank((height, width, 3), self._turn)
+        cover = _blank((height, width), self._turn)
+        native = _blank((height, width, 3), self._turn) if self._keep else None
+        for rows, part in parts:
+            base, clear = colour.split(part)
+            _as_stored(photo, self._turn)[rows] = np.asarray(self._conversion.to_srgb(base))
+            _as_stored(cover, self._turn)[rows] = 255 if clear is None else np.asarray(clear)
+            if native is not None:
+                _as_stored(native, self._turn)[rows] = np.asarray(base)
+        return _Sheet(photo, cover, native)
+
+
+def _blank(shape: tuple[int, ...], turn: int) -> NDArray[np.uint8]:
+    """Return an array for a picture of this (height, width, …) once it is upright."""
+    height, width, *rest = shape
+    return np.empty((width, height, *rest) if turn >= 5 else shape, np.uint8)  # noqa: PLR2004 - sideways from here on
+
+
+def _as_stored(upright: NDArray[Any], turn: int) -> NDArray[Any]:
+    """Return a view of an upright (H, W, …) picture as the file that has this orientation stores it."""
+    across = upright.swapaxes(0, 1) if turn >= 5 else upright  # noqa: PLR2004 - sideways from here on
+    vertical = slice(None, None, -1) if turn in {3, 4, 6, 7} else slice(None)
+    horizontal = slice(None, None, -1) if turn in {2, 3, 7, 8} else slice(None)
+    return across[vertical, horizontal]
+
+
+def _fill(sheet: _Sheet, profile: bytes, *, faint: int) -> None:
+    """Fill what is clear, in the photo's own space too."""
+    alpha.fill(sheet.photo, sheet.alpha, faint=faint)
+    if sheet.native is None:
+        return
+    for rows in colour.bands(*sheet.alpha.shape):
+        clear = sheet.alpha[rows] < faint
+        if clear.any():
+            sheet.native[rows][clear] = colour.from_srgb(sheet.photo[rows], profile)[clear]
