@@ -12,8 +12,9 @@ from animed.imaging.colour import bands
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-FAINT: Final = 16  # of 255; below it the colours of a reduced picture are too coarse to be drawn from
+FAINT: Final = 32  # of 255; below it the colours of a reduced picture are too uncertain to be drawn from
 
+_GAP: Final = 1.5  # how many times the final size a picture is reduced to by plain means before a filter does the rest
 _PAPER: Final = 255.0  # where there is no colour at all
 _SAMPLED: Final = 2048  # pixels; the longest side of what a filling is made from
 _SMOOTH: Final = 512  # pixels; the longest side of a filling
@@ -27,6 +28,32 @@ def on_white(pixels: NDArray[np.uint8], alpha: NDArray[np.uint8]) -> NDArray[np.
         cover = alpha[rows, :, None].astype(np.uint16)
         laid[rows] = (pixels[rows] * cover + 255 * (255 - cover) + 127) // 255
     return laid
+
+
+def reduced(image: Image.Image, size: tuple[int, int]) -> Image.Image:
+    """Return a picture of mode LA or RGBA in a smaller (width, height), each pixel weighted by how much it shows.
+
+    Computed in floats: in bytes the faint pixels lose their colours, and those at an edge are cut off when the filter
+    rings, which leaves a rim.
+    """
+    factor = max(1, int(min(image.width / size[0], image.height / size[1]) / _GAP))
+    if factor > 1:
+        weighted = image.convert("RGBa" if image.mode == "RGBA" else "La").reduce(factor)
+        *colours, cover = weighted.split()
+        scale = np.ones((1, 1), np.float32)
+    else:
+        *colours, cover = image.split()
+        scale = np.asarray(cover, np.float32) / np.float32(255)
+    box = (0.0, 0.0, image.width / factor, image.height / factor)
+
+    def smaller(plane: NDArray[np.float32]) -> NDArray[np.float32]:
+        return np.asarray(Image.fromarray(plane).resize(size, Image.Resampling.LANCZOS, box=box))
+
+    seen = smaller(np.asarray(cover, np.float32))
+    gain = np.divide(255, seen, out=np.zeros_like(seen), where=seen > 0.5)  # noqa: PLR2004 - what rounds to some alpha
+    planes = [smaller(np.asarray(band, np.float32) * scale) * gain for band in colours]
+    made = [Image.fromarray(np.rint(plane).clip(0, 255).astype(np.uint8)) for plane in (*planes, seen)]
+    return Image.merge(image.mode, made)
 
 
 def fill(pixels: NDArray[np.uint8], alpha: NDArray[np.uint8], *, faint: int = 1) -> None:

@@ -109,7 +109,7 @@ def bands(height: int, width: int) -> Iterator[slice]:
 def grey(values: NDArray[Any], deep: Depth) -> NDArray[np.uint8]:
     """Scale deep grey values to bytes, rounded; what is not a number is black."""
     numbers = _numbers(values, deep)
-    scaled = (numbers - np.float32(deep.black)) * np.float32(255 / (deep.white - deep.black))
+    scaled = (numbers - deep.black) * (255 / (deep.white - deep.black))
     return np.rint(scaled).clip(0, 255).astype(np.uint8)
 
 
@@ -153,7 +153,7 @@ def _range(image: Image.Image, *, unsigned: bool) -> tuple[float, float]:
     for white in _USUAL:
         if low >= 0 and high <= white:
             return 0.0, white
-    return low, high if high > low else low + 1
+    return low, high if high > low else low + max(1.0, abs(low))
 
 
 def _first(value: object, default: int) -> int:

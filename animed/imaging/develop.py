@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
+import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from PIL import Image
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from animed.imaging.profiles import Conversion
 
 
-class ColourWarning(UserWarning):
-    """What a file says of its colours cannot be right, and was left aside."""
+# A worker's process has no handler: the note goes to its standard error, and from there to the log as worker.output.
+_LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,8 @@ class _Sheet:
 def develop(image: Image.Image, turn: int, wanted: Wanted, *, data: bytes = b"") -> Developed:
     """Develop a loaded picture of any mode that is still to be turned by the EXIF orientation `turn`, 1 … 8.
 
-    `data` is its file: some say there what their colours are. Warn of profiles that are left aside (ColourWarning);
-    raise what Pillow raises for broken pictures.
+    `data` is its file: some say there what their colours are. A profile that cannot be right is left aside, and that is
+    noted in the log. Raise what Pillow raises for broken pictures.
     """
     deep = colour.depth(image)
     size = geometry.fit(*image.size, wanted.max_edge)
@@ -57,8 +57,7 @@ def develop(image: Image.Image, turn: int, wanted: Wanted, *, data: bytes = b"")
     darkroom = _Darkroom(turn, conversion, keep=keep and conversion.transform is not None)
     reduced = size != image.size
     if reduced:
-        small = colour.plain(image, deep).resize(size, Image.Resampling.LANCZOS, reducing_gap=3.0)
-        seen = darkroom.lay([(slice(0, size[1]), small)], size)
+        seen = darkroom.lay([(slice(0, size[1]), _reduced(colour.plain(image, deep), size))], size)
     else:
         seen = darkroom.lay(_strips(image, deep), size)
     laid = darkroom.lay(_strips(image, deep), image.size) if wanted.full and reduced else seen
@@ -79,8 +78,15 @@ def _conversion(image: Image.Image, data: bytes) -> Conversion:
         return profiles.Conversion(mode)
     conversion = profiles.conversion(profile, mode)
     if conversion.note:
-        warnings.warn(f"{conversion.note}; the colours are taken for sRGB's", ColourWarning, stacklevel=2)
+        _LOG.warning("%s; the colours are taken as if it were not there", conversion.note)
     return conversion
+
+
+def _reduced(plain: Image.Image, size: tuple[int, int]) -> Image.Image:
+    """Return a plain picture in a smaller size."""
+    if plain.mode in {"LA", "RGBA"}:
+        return alpha.reduced(plain, size)
+    return plain.resize(size, Image.Resampling.LANCZOS, reducing_gap=3.0)
 
 
 def _strips(image: Image.Image, deep: colour.Depth | None) -> Iterator[tuple[slice, Image.Image]]:

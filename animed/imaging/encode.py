@@ -78,6 +78,13 @@ def _options(form: PictureFormat, quality: int, threads: int) -> dict[str, Any]:
         "jpeg": {"quality": quality, "subsampling": colour_rate, "optimize": True, "progressive": True},
         "png": {"compress_level": 6},
         "webp": {"quality": quality, "method": 4},
-        "avif": {"quality": quality, "subsampling": colour_rate, "speed": 6, "max_threads": threads},
+        # The shape of a photo with clear parts is not up to `quality`.
+        "avif": {
+            "quality": quality,
+            "subsampling": colour_rate,
+            "speed": 6,
+            "max_threads": threads,
+            "advanced": {"alpha:lossless": "1"},
+        },
     }
     return options[form]
