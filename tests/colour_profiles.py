@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import itertools
 import struct
+from typing import TYPE_CHECKING
 
-from animed.imaging import icc
+from animed.imaging import encode, icc
+
+if TYPE_CHECKING:
+    from animed.imaging.decode import Decoded
+    from animed.imaging.encode import PictureFormat
 
 # The profiles of primaries and curve that photos come with, as their standards define them.
 PROPHOTO = icc.rgb((0.7347, 0.2653, 0.1596, 0.8404, 0.0366, 0.0001, 0.3457, 0.3585), icc.power(1.8), "ProPhoto RGB")
@@ -15,6 +20,12 @@ GREY_18 = icc.grey(icc.power(1.8), "grey 1.8")
 
 _INKS = ((55, -37, -50), (48, 74, -3), (89, -5, 93), (16, 0, 0))  # L, a, b of cyan, magenta, yellow and black on paper
 _STEPS = 3  # grid points an ink
+
+
+def written(result: Decoded, form: PictureFormat, quality: int = 92) -> bytes:
+    """Return a photo as a file, as it is at strength 0: without the network, and else as every picture."""
+    pixels = result.photo if result.native is None else result.native
+    return encode.encode(pixels, form=form, quality=quality, alpha=result.alpha, profile=result.profile)
 
 
 def cmyk() -> bytes:

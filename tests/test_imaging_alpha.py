@@ -5,16 +5,18 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any
 
+import colour_profiles
 import numpy as np
 import pytest
 from PIL import Image
 
 from animed.imaging import alpha, colour
 from animed.imaging.decode import Decoded, Wanted, decode
-from animed.imaging.encode import PictureFormat, encode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from animed.imaging.encode import PictureFormat
 
 ORANGE, GREEN = (230, 120, 20), (20, 120, 60)
 
@@ -56,7 +58,7 @@ def test_what_is_hidden_leaves_no_rim(hidden: tuple[int, int, int], max_edge: in
     assert off(result.pixels[result.alpha >= 64], ORANGE) <= 4
     assert off(result.pixels, ORANGE) <= 16
     assert 0 < result.alpha.mean() < 255
-    assert encode(result.photo, form="jpeg", quality=90, alpha=result.alpha)
+    assert colour_profiles.written(result, "jpeg", 90)
 
 
 def test_a_filling_goes_on_with_what_is_near() -> None:
@@ -121,7 +123,7 @@ def test_the_alpha_of_the_photo_comes_back(form: PictureFormat, turn: int) -> No
     result = decoded(photo, full=True, max_edge=50, turn=turn)
     assert result.pixels.shape == (50, 50, 3)
     assert result.photo.shape == (120, 120, 3)
-    picture = Image.open(io.BytesIO(encode(result.photo, form=form, quality=80, alpha=result.alpha)))
+    picture = Image.open(io.BytesIO(colour_profiles.written(result, form, 80)))
     turned = {1: cover, 3: cover[::-1, ::-1], 6: np.rot90(cover, -1)}[turn]
     assert np.array_equal(np.asarray(picture.getchannel("A")), turned)
 
@@ -143,7 +145,7 @@ def test_a_jpeg_lies_on_white_without_a_rim(size: int) -> None:
     laid = alpha.on_white(result.photo, result.alpha).astype(int)
     assert laid[0, 0].tolist() == [255, 255, 255]
     assert (laid >= np.array(ORANGE) - 8).all()
-    picture = np.asarray(Image.open(io.BytesIO(encode(result.photo, form="jpeg", quality=95, alpha=result.alpha))))
+    picture = np.asarray(Image.open(io.BytesIO(colour_profiles.written(result, "jpeg", 95))))
     assert np.abs(picture.astype(int) - laid).max() <= 16
 
 

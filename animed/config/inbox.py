@@ -43,7 +43,8 @@ class Preserve(Part):
     gps: bool = Field(default=True, description="Keep the place where the photo was taken, as part of the EXIF data.")
     icc: Literal["srgb", "keep", "strip"] = Field(
         default="srgb",
-        description="Colours of the picture: sRGB with its profile, the photo's own space, or sRGB without a profile.",
+        description="Colours of the picture: srgb, with a profile that says so; keep, the photo's own RGB space and "
+        "profile (srgb where it has none); strip, sRGB without a profile.",
     )
 
 
