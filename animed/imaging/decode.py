@@ -81,7 +81,7 @@ def _decode(data: bytes, kind: Kind, wanted: Wanted) -> Decoded | Skip:
     size = None if wanted.full else _draft(image, wanted.max_edge)
     image.load()
     limits.size(*image.size, wanted.max_pixels)  # the pictures in a HEIF need not be as large as its boxes say
-    return _developed(image, openers.turn(image, kind), kind, wanted, size or image.size, data)
+    return _developed(image, openers.turn(image, kind), kind=kind, wanted=wanted, size=size or image.size, data=data)
 
 
 def _decode_raw(data: bytes, wanted: Wanted, name: bytes) -> Decoded:
@@ -95,7 +95,8 @@ def _decode_raw(data: bytes, wanted: Wanted, name: bytes) -> Decoded:
         image = shot.picture(wanted.max_edge, full=wanted.full)
     finally:
         shot.close()
-    return _developed(image, shot.turn, "raw", wanted, image.size if wanted.full else shot.size, b"")
+    size = image.size if wanted.full else shot.size
+    return _developed(image, shot.turn, kind="raw", wanted=wanted, size=size)
 
 
 def _demand_end(kind: Kind, data: bytes) -> None:
@@ -108,7 +109,9 @@ def _demand_end(kind: Kind, data: bytes) -> None:
         raise PhotoError(Reason.TRUNCATED, "the bmp file ends too early: rows are missing")
 
 
-def _developed(image: Image, turn: int, kind: Kind, wanted: Wanted, size: tuple[int, int], data: bytes) -> Decoded:
+def _developed(
+    image: Image, turn: int, *, kind: Kind, wanted: Wanted, size: tuple[int, int], data: bytes = b""
+) -> Decoded:
     """Return a loaded picture as the network takes it.
 
     `size` is that of the photo, before it is turned; `data` is where colours may be described, beside `image.info`.
