@@ -428,7 +428,10 @@ def test_a_default_that_only_an_inbox_makes_impossible_is_told_there(folder: Fol
         ("ignore: null", "a list"),
         ("output_name: '{stem}.{artist}{ext}'", "{artist} is unknown"),
         ("output_name: '{stm}{ext}'", "did you mean stem?"),
-        ("output_name: '{style}{ext}'", "contains {stem}"),
+        ("output_name: '{style}{ext}'", "the same name"),
+        ("output_name: '{stem}{counter}{counter}'", "{counter} may stand in it once"),
+        ("output_name: '{yaer}{counter}{ext}'", "did you mean year?"),
+        ("output_name: '{stem}%s'" % ("x" * 100), "too long"),
         ("output_name: '{stem}/{style}'", "without a slash"),
         ("output_name: '{stem'", "contains {stem}"),
         ("output_name: '{stem:>9}'", "a field takes no format"),
@@ -504,7 +507,6 @@ def test_wrong_values_elsewhere(folder: Folder, text: str, words: str) -> None:
 @pytest.mark.parametrize(
     "keys",
     [
-        "layout: date",
         "dedupe: similar",
         "faces: auto",
         "follow_symlinks: true",

@@ -21,7 +21,19 @@ PACKAGE = TOP / "animed"
 # ---- The table -----------------------------------------------------------------------------------------------------
 
 BOTTOM: Final = frozenset({"errors", "records"})
-ROOT: Final = BOTTOM | {"config", "logs", "catalog", "opening", "system", "tie", "mounts", "aside", "limited"}
+ROOT: Final = BOTTOM | {
+    "config",
+    "logs",
+    "catalog",
+    "opening",
+    "system",
+    "tie",
+    "mounts",
+    "aside",
+    "limited",
+    "template",
+    "folding",
+}
 PARENT_ROOMS: Final = frozenset({"intake", "schedule", "engine", "delivery", "service"})
 
 # A room may import itself and what stands here.
@@ -30,9 +42,11 @@ MAY_IMPORT: Final[dict[str, frozenset[str]]] = {
     "records": frozenset({"errors"}),
     "tie": frozenset(),
     "mounts": frozenset(),
+    "template": frozenset(),
+    "folding": frozenset(),
     "aside": frozenset({"errors", "tie"}),
     "limited": frozenset({"aside", "mounts"}),
-    "config": BOTTOM | {"limited"},
+    "config": BOTTOM | {"limited", "template"},
     **dict.fromkeys(("logs", "catalog", "system"), BOTTOM),
     "opening": BOTTOM | {"system"},
     **dict.fromkeys(("intake", "schedule", "engine", "delivery", "service", "imaging", "style"), ROOT),

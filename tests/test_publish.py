@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from delivery_fakes import KINDS, PREFIX, Crash, FakeSystem, Kind, stage_of, stage_picture, tree
 
-from animed.delivery.faults import Place, SourceGone, translate
+from animed.delivery.faults import NameRefused, Place, SourceGone, translate
 from animed.delivery.publish import Placed, Taken, discard, place, prepare_output, resolve
 from animed.delivery.staging import free_bytes, probe, stage_copy, sweep
 from animed.errors import AnimedError, PhotoError, PlaceError
@@ -484,9 +484,9 @@ def test_free_bytes(output: Path) -> None:
         (errno.ENOENT, b"", PlaceError),
         (errno.ENOTDIR, b"", PlaceError),
         (errno.EACCES, b"sub", PhotoError),
-        (errno.ENAMETOOLONG, b"", PhotoError),
-        (errno.EINVAL, b"", PhotoError),
-        (errno.EILSEQ, b"sub", PhotoError),
+        (errno.ENAMETOOLONG, b"", NameRefused),
+        (errno.EINVAL, b"", NameRefused),
+        (errno.EILSEQ, b"sub", NameRefused),
         (errno.EBUSY, b"", PhotoError),
     ],
 )

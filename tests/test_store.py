@@ -17,6 +17,7 @@ from ledger_steps import KEY, OUT, fail, finish, publish, recount, status
 
 from animed.records import PhotoKey
 from animed.schedule.ledger import Ledger
+from animed.schedule.rows import SCHEMA_VERSION
 from animed.schedule.store import LedgerError, MissingLedgerError, UnusableLedgerError
 
 if TYPE_CHECKING:
@@ -73,34 +74,37 @@ def test_a_newer_ledger_is_left_alone(path: str) -> None:
     """A format from the future is refused with what to do, and not changed."""
     Ledger.open(path).close()
     with closing(sqlite3.connect(path)) as db:
-        db.execute("PRAGMA user_version = 3")
+        db.execute("PRAGMA user_version = 4")
     with pytest.raises(UnusableLedgerError, match=r"newer version of animed .*install that version") as caught:
         Ledger.open(path)
     assert caught.value.exit_status == 78
     assert path in str(caught.value)
     with closing(sqlite3.connect(path)) as db:
-        assert db.execute("PRAGMA user_version").fetchone() == (3,)
+        assert db.execute("PRAGMA user_version").fetchone() == (4,)
 
 
-def test_a_ledger_of_the_first_format_is_taken_on(path: str) -> None:
-    """A ledger from before photos were said to have moved keeps all it knows, and can say so from now on."""
+def test_a_ledger_of_an_earlier_format_is_taken_on(path: str) -> None:
+    """A ledger from before originals were said to have moved, and names to be one, keeps all and knows that now."""
     with Ledger.open(path) as ledger:
-        publish(ledger)
+        publish(ledger, taken="2024-05-17T18:03:59")
         finish(ledger)
     with closing(sqlite3.connect(path)) as db:
-        db.execute("ALTER TABLE photos DROP COLUMN moved")
+        db.execute("DROP INDEX photos_by_fold")
+        for column in ("moved", "taken", "fold"):
+            db.execute(f"ALTER TABLE photos DROP COLUMN {column}")
         db.execute("PRAGMA user_version = 1")
     with Ledger.open(path, create=False) as ledger:
         row = ledger.get(KEY)
         assert row is not None
-        assert (row.status, row.output, row.moved) == ("done", OUT, None)
+        assert (row.status, row.output, row.moved, row.taken) == ("done", OUT, None, None)
+        assert ledger.output_owner(OUT.upper(), folds=True) == KEY
         assert ledger.original_done(KEY, moved=b"/elsewhere/\xff.jpg")
     with Ledger.open(path) as ledger:
         row = ledger.get(KEY)
         assert row is not None
         assert row.moved == b"/elsewhere/\xff.jpg"
     with closing(sqlite3.connect(path)) as db:
-        assert db.execute("PRAGMA user_version").fetchone() == (2,)
+        assert db.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
 
 
 def test_a_foreign_database_is_left_alone(path: str) -> None:

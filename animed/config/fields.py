@@ -10,7 +10,6 @@ import json
 import os
 import pwd
 import re
-import string
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
@@ -28,6 +27,8 @@ from pydantic import (
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from animed.config import units
+from animed.template import FIELDS, TemplateError
+from animed.template import Template as NameTemplate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -38,7 +39,6 @@ T = TypeVar("T")
 
 NOT_AVAILABLE: Final = "not available in this version"
 NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
-_TEMPLATE_FIELDS: Final = frozenset({"stem", "style", "ext"})
 _SHOWN: Final = 80
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
 _SPECIAL: Final = frozenset({"true", "false", "null"})
@@ -203,19 +203,12 @@ def _style(value: str) -> str:
 
 def _template(value: str) -> str:
     """Refuse a template that would not name one file per photo in one folder."""
-    accepted = "a file name that contains {stem}, and {style} and {ext} where wanted, without a slash"
     try:
-        parts = list(string.Formatter().parse(value))
-    except ValueError as error:
-        raise refused(f"{accepted} ({error})") from error
-    names = [name for _, name, _, _ in parts if name is not None]
-    unknown = [name for name in names if name not in _TEMPLATE_FIELDS]
-    if unknown:
-        raise refused(accepted, hint=near(unknown[0], _TEMPLATE_FIELDS) or f"{{{unknown[0]}}} is unknown")
-    if any(spec or conversion for _, _, spec, conversion in parts):
-        raise refused(accepted, hint="a field takes no format")
-    if "stem" not in names or {"/", "\0"} & set(value):
-        raise refused(accepted)
+        NameTemplate.parse(value)
+    except TemplateError as error:
+        fields = ", ".join(f"{{{field}}}" for field in FIELDS)
+        accepted = f"a file name that contains {{stem}} or {{counter}}, without a slash; its fields are {fields}"
+        raise refused(accepted, hint=(near(error.field, FIELDS) if error.field else "") or str(error)) from error
     return value
 
 

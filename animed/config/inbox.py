@@ -103,11 +103,13 @@ class InboxConfig(Part):
     require_marker: bool = Field(
         default=False, description="Work only while a file .animed-inbox is there, as proof that the disk is mounted."
     )
-    layout: Annotated[Literal["mirror", "flat", "date"], only("mirror", "flat")] = Field(
-        default="mirror", description="Sub-folders of the output: as in the inbox, or none."
+    layout: Literal["mirror", "flat", "date"] = Field(
+        default="mirror", description="Sub-folders of the output: as in the inbox, none, or by date (2024/05)."
     )
     output_name: Template = Field(
-        default="{stem}.{style}{ext}", description="File name of a picture, made of {stem}, {style} and {ext}."
+        default="{stem}.{style}{ext}",
+        description="File name of a picture, made of {stem}, {style}, {ext}, {counter}, {inbox}, {folder}, and "
+        "{year}, {month}, {day}, {hour}, {minute}, {second} of when the photo was taken.",
     )
     output_format: Literal["same", "jpeg", "png", "webp", "avif"] = Field(
         default="same", description="Format of pictures; same keeps the photo's where it can be written."

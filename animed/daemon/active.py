@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from animed.system import shut
 
 if TYPE_CHECKING:
+    from animed.delivery.portable import NameRules
     from animed.errors import AnimedError
     from animed.records import Batch, Job, Picture, Staged
     from animed.schedule.identity import CheckContent
@@ -43,6 +44,8 @@ class Active:
     fd: int | None = None  # the unnamed staged file, while this process holds it
     staged: Staged | None = None  # what the staged file is
     ext: str = ""  # of the picture
+    taken: str | None = None  # when the photo was, as its worker said; None where no worker was asked
+    rules: NameRules | None = None  # of names, where those of the output were not strict enough
     name: bytes = b""  # the final name, below the output
     claimed: bool = False  # the ledger has that name for this photo
     output: bytes = b""  # the final name, absolute

@@ -11,15 +11,20 @@ import select
 import time
 from collections import deque
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from animed.daemon.faults import crash_reason
 from animed.daemon.parts import plan_of, spec_of
 from animed.daemon.recipes import names_of, recipe_of, stage_of, task_of
+from animed.delivery.examine import examine
+from animed.delivery.faults import NameRefused
+from animed.delivery.moment import EPOCH
 from animed.delivery.publish import Placed, discard, place
 from animed.engine import events
 from animed.engine.pool import Pool
 from animed.errors import AnimedError, PhotoError, PlaceError, WorkersError
+from animed.intake.filesystem import fs_type
 from animed.opening import NotRegularError, kind_of, lstat_beneath
 from animed.records import Failure, Job, PhotoKey, Picture, PlaceFault, Reason, Skip
 from animed.schedule.retry import GiveUp, RetryPolicy, decide
@@ -29,8 +34,10 @@ if TYPE_CHECKING:
 
     from animed.catalog import Style
     from animed.config import Config, InboxConfig
+    from animed.delivery.portable import NameRules
+    from animed.delivery.publish import Taken
     from animed.engine.events import PoolEvent
-    from animed.records import Outcome, Recipe, Task
+    from animed.records import Outcome, Recipe, Stage, Task
 
 MOST_BOOTS: Final = 3
 _ATTEMPTS: Final = RetryPolicy.impatient(0.0, attempts=1, crash_attempts=2)  # only a dead worker is worth another try
@@ -67,6 +74,7 @@ class Errands:
         self._errands: dict[PhotoKey, Errand] = {}
         self._boots = 0  # workers that died in a row while none was ready
         self._last_line = ""  # of what workers wrote
+        self._rules: dict[str, NameRules] = {}  # by output
 
     @classmethod
     def of(cls, settings: Config, style: Style) -> Errands:
@@ -161,18 +169,33 @@ class Errands:
         """Give the picture the first name that is free."""
         settings, output = errand.settings, os.fspath(errand.settings.output)
         stage = stage_of(settings, self._instance, "")
-        names = names_of(settings, errand.path, settings.style, picture.ext)
         try:
-            for name in names:
-                if isinstance(place(picture.staged, fd, stage=stage, output=output, target=name), Placed):
-                    return Drawn(errand, picture, os.path.join(os.fsencode(output), name))
+            name = self._name(errand, picture, partial(place, picture.staged, fd, stage=stage, output=output), stage)
+            return Drawn(errand, picture, os.path.join(os.fsencode(output), name))
         except PhotoError as error:
             return Drawn(errand, reason=error.reason, detail=error.detail)
         except PlaceError as error:
             return Drawn(errand, reason=Reason.OUTPUT_DENIED, detail=error.detail, place=error.role)
         finally:
             discard(picture.staged, fd, stage=stage)
-        raise AssertionError("candidates never end")
+
+    def _name(self, errand: Errand, picture: Picture, put: Callable[..., Placed | Taken], stage: Stage) -> bytes:
+        """Give the picture the first free name that the file system takes, and return that."""
+        settings, rules = errand.settings, self._rules_of(stage)  # whose names tell of no date
+        while True:
+            names = names_of(settings, errand.path, settings.style, picture.ext, when=EPOCH, rules=rules)
+            try:
+                return next(name for name in names if isinstance(put(target=name), Placed))
+            except NameRefused as error:
+                if (stricter := rules.stricter(error.code)) is None:
+                    raise
+                rules = stricter
+
+    def _rules_of(self, stage: Stage) -> NameRules:
+        """Find out once for each output what its file system makes of names."""
+        if stage.folder not in self._rules:
+            self._rules[stage.folder] = examine(stage, fs_type(stage.folder))
+        return self._rules[stage.folder]
 
 
 def _text(error: AnimedError | OSError) -> str:

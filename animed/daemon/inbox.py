@@ -16,6 +16,7 @@ from animed.daemon.putting import OpenOutput, OutputFound
 from animed.daemon.settling import Settling, is_doubtful, sort_out
 from animed.daemon.standing import Standing
 from animed.daemon.watching import Watching
+from animed.delivery.portable import PLAIN
 from animed.intake.scan import Scanner
 from animed.intake.watch import WatchLimitError
 from animed.records import PhotoKey, PlaceFault
@@ -74,6 +75,7 @@ class Inbox:
         self._temp_prefix = temp_prefix
         self.outputs = outputs  # of all inboxes: never taken as input, by whatever path they are reached
         self.output_identity: Identity | None = None
+        self.names = PLAIN  # what the output's file system makes of names, once it was looked at
         self.identity: tuple[int, int] | None = None  # of the root: what another folder does not hold is not gone
         self._identity_at, self._opening = 0.0, False
         self.scanned = False  # a scan of the whole inbox has ended
@@ -232,7 +234,7 @@ class Inbox:
         self.output_opened = True
         if self.standing.faulted(result, now) or not isinstance(result, OutputFound):
             return
-        self.output_identity = result.identity
+        self.output_identity, self.names = result.identity, result.names
         self.outputs.add(result.identity)
         if self.is_short(result.free_bytes, now):
             return

@@ -112,7 +112,8 @@ class Photos:
         active.phase = Phase.READING
         self._reading.add(active.job.key)
         inbox = self._desk.inbox_of(active.job.key)
-        inbox.ask(Digest(active.job, inbox.root, inbox.output, early_name(inbox.config, active.job), inbox.identity))
+        early = early_name(inbox.config, active.job, inbox.names)
+        inbox.ask(Digest(active.job, inbox.root, inbox.output, early, inbox.identity))
 
     def _send(self, now: float) -> None:
         """Send what was read; a suspect goes to an empty worker, which the pool keeps free for it."""

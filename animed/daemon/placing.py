@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from animed.daemon.active import Phase
 from animed.daemon.putting import Discard, Place, Resolve, Resolved, StageCopy
-from animed.daemon.recipes import names_of
+from animed.daemon.recipes import EXTENSIONS, is_dated
+from animed.daemon.titles import Titles
 from animed.delivery.faults import SourceGone
 from animed.delivery.publish import Placed, Taken
 from animed.errors import AnimedError, PhotoError, PlaceError
@@ -35,6 +35,7 @@ class Placing:
         self._desk = desk
         self._faults = faults
         self._originals = originals
+        self._titles = Titles(desk)
         self._resolving: set[PhotoKey] = set()  # asked of an I/O thread
         self._held: set[PhotoKey] = set()  # in the hands of a thread that was left behind
 
@@ -47,7 +48,7 @@ class Placing:
 
     def place(self, active: Active, picture: Picture, now: float) -> None:
         """Give a picture that a worker has staged its name."""
-        active.picture, active.staged, active.ext = picture, picture.staged, picture.ext
+        active.picture, active.staged, active.ext, active.taken = picture, picture.staged, picture.ext, picture.taken
         self._claim(active, picture.staged, now)
 
     def skip(self, active: Active, cause: str, now: float) -> None:
@@ -68,25 +69,14 @@ class Placing:
     def _claim(self, active: Active, staged: Staged, now: float) -> None:
         """Make the first commit: the name and what the staged file is, before the name is taken."""
         job, inbox = active.job, self._desk.inbox_of(active.job.key)
-        active.phase, active.name = Phase.PLACING, self._next_name(active)
+        active.phase, active.name = Phase.PLACING, self._titles.next(active)
         active.output = os.path.join(os.fsencode(inbox.output), active.name)
         claim = partial(
             self._desk.ledger.publish, job.key, stat=job.stat, sha256=job.sha256, recipe=job.recipe.digest,
             style=job.recipe.style, output=active.output, staged=staged, folder=inbox.delivery.stage.folder,
-            attempts=job.attempt, now=self._desk.wall(),
+            attempts=job.attempt, now=self._desk.wall(), taken=active.taken, folds=inbox.names.folds,
         )  # fmt: skip
         self._desk.journal.commit(partial(_claimed, active, claim), partial(self._ask, active, staged, now), now)
-
-    def _next_name(self, active: Active) -> bytes:
-        """Return the best name that is not known to be taken; where a taken name ends the matter, the best one."""
-        job, inbox = active.job, self._desk.inbox_of(active.job.key)
-        names = names_of(inbox.config, job.key.path, job.recipe.style, active.ext)
-        for name in itertools.islice(names, active.names, None):
-            active.names += 1
-            owner = self._desk.ledger.output_owner(os.path.join(os.fsencode(inbox.output), name))
-            if owner in {None, job.key} or inbox.config.on_conflict in {"skip", "fail"}:
-                return name
-        raise AssertionError("candidates never end")
 
     def _ask(self, active: Active, staged: Staged, now: float) -> None:
         if not active.claimed:
@@ -156,6 +146,10 @@ class Placing:
         if placed:
             self._finish(active, (), now)
             return
+        if active.staged is not None and self._titles.again(active, error):
+            active.refusal = None
+            self._claim(active, active.staged, now)
+            return
         self._drop_stage(active)
         if isinstance(error, SourceGone):
             self._unclaim(active, lambda: self._faults.lost(active, now), now)
@@ -177,12 +171,18 @@ class Placing:
     # A picture that is there already.
 
     def share(self, active: Active, found: Row) -> bool:
-        """Begin to give a photo its own copy of an equal photo's picture; False when that cannot be."""
-        if found.output is None or found.staged is None:
-            return False
+        """Begin to give a photo its own copy of an equal photo's picture; False when that cannot be.
+
+        What its name is made of must be known: the kind of the picture, and, where names tell of it, when the photo was
+        taken. Only a worker can tell what an older record, or the picture's own name, does not.
+        """
         inbox = self._desk.inbox_of(active.job.key)
-        active.phase, active.of = Phase.PLACING, found.output
-        active.ext = os.fsdecode(os.path.splitext(found.output)[1])
+        ext = os.fsdecode(os.path.splitext(found.output or b"")[1])
+        if found.output is None or found.staged is None or ext not in EXTENSIONS:
+            return False
+        if found.taken is None and is_dated(inbox.config):
+            return False
+        active.phase, active.of, active.ext, active.taken = Phase.PLACING, found.output, ext, found.taken
         inbox.ask(StageCopy(active.job.key, found.output, found.staged, inbox.delivery.stage, active.job.stat.mtime_ns))
         return True
 
@@ -193,7 +193,7 @@ class Placing:
             fault = PlaceFault(result.role, result.code, result.path, result.detail)
             self._faults.place_fault(active, fault, now)
         elif isinstance(result, AnimedError):
-            active.of, active.ext = b"", ""
+            active.of, active.ext, active.taken = b"", "", None
             return False
         else:
             active.staged, active.fd = result

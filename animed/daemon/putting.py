@@ -10,8 +10,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from animed.delivery import faults, publish, staging
+from animed.delivery.examine import examine
 from animed.delivery.originals import Disposed, Kept
+from animed.delivery.portable import PLAIN
 from animed.errors import PhotoError, PlaceError
+from animed.intake.filesystem import fs_type
 from animed.opening import NotRegularError, demand_root, lstat_beneath, reading_fault
 from animed.records import Reason
 from animed.system import GONE, STARVED, System, at
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from animed.daemon.owed import Owed
+    from animed.delivery.portable import NameRules
     from animed.delivery.quarantine import Quarantined
     from animed.opening import Identity
     from animed.records import FileStat, PhotoKey, Stage, Staged
@@ -42,11 +46,12 @@ class OutputFound:
 
     free_bytes: int
     identity: Identity
+    names: NameRules = PLAIN  # what its file system makes of names
 
 
 @dataclass(frozen=True, slots=True)
 class OpenOutput:
-    """Make the output where its parent exists, prove that it takes writes, sweep leftovers; answers OutputFound."""
+    """Make the output where its parent exists, prove that it takes writes, look at it, sweep; answers OutputFound."""
 
     delivery: Delivery
     sweep: tuple[str, ...]  # folders that earlier runs may have left temporary files in; () = sweep nothing
@@ -62,10 +67,12 @@ class OpenOutput:
         beat()
         staging.probe(self.delivery.stage, system=system)
         beat()
+        names = examine(self.delivery.stage, fs_type(output), system=system)
+        beat()
         self._sweep(system)
         with faults.Place("output", output).guard():
             found = system.stat(at(output))
-        return OutputFound(staging.free_bytes(output, system=system).bytes, (found.st_dev, found.st_ino))
+        return OutputFound(staging.free_bytes(output, system=system).bytes, (found.st_dev, found.st_ino), names)
 
     def _sweep(self, system: System) -> None:
         """Remove leftovers; a sub-folder that cannot be looked into keeps its own, and holds up nothing."""

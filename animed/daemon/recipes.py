@@ -6,17 +6,28 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from animed.delivery.naming import Layout, candidates
+from animed.delivery.moment import EPOCH
+from animed.delivery.naming import Subject, candidates
 from animed.records import Recipe, Stage, Task
+from animed.template import Template
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from datetime import datetime
 
     from animed.catalog import Style
     from animed.config import InboxConfig
+    from animed.delivery.portable import NameRules
     from animed.records import Job
 
 _EXTENSIONS: Final = {"jpeg": ".jpg", "png": ".png", "webp": ".webp", "avif": ".avif"}
+EXTENSIONS: Final = frozenset(_EXTENSIONS.values())  # of pictures, whatever they are made of
+# Of what `output_format: same` makes of photos by their own extension; a picture of any other kind is a JPEG.
+_SAME: Final = {
+    **dict.fromkeys((".png", ".tif", ".tiff", ".bmp", ".gif"), ".png"),
+    ".webp": ".webp",
+    ".avif": ".avif",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,19 +113,34 @@ def task_of(job: Job, inbox: InboxConfig, stage: Stage, *, number: int, threads:
     )
 
 
-def names_of(inbox: InboxConfig, path: bytes, style: str, ext: str) -> Iterator[bytes]:
+def names_of(
+    inbox: InboxConfig, path: bytes, style: str, ext: str, *, when: datetime, rules: NameRules
+) -> Iterator[bytes]:
     """Yield the names that a photo's picture may get, below the output, best first, without end."""
-    layout: Layout = "flat" if inbox.layout == "flat" else "mirror"
-    return candidates(path, template=inbox.output_name, style=style, ext=ext, layout=layout)
+    subject = Subject(path, style, ext, inbox.name, when)
+    return candidates(subject, template=inbox.output_name, layout=inbox.layout, rules=rules)
 
 
-def early_name(inbox: InboxConfig, job: Job) -> bytes:
+def is_dated(inbox: InboxConfig) -> bool:
+    """Say whether the names of an inbox's pictures depend on when the photos were taken."""
+    return inbox.layout == "date" or Template.parse(inbox.output_name).dated
+
+
+def likely_ext(inbox: InboxConfig, path: bytes) -> str:
+    """Return the extension that the picture of a photo will have, if the photo is what its name says."""
+    if inbox.output_format in _EXTENSIONS:
+        return _EXTENSIONS[inbox.output_format]
+    return _SAME.get(os.fsdecode(os.path.splitext(path)[1]).lower(), ".jpg")
+
+
+def early_name(inbox: InboxConfig, job: Job, rules: NameRules) -> bytes:
     """Return the full path that a picture would most likely get; b"" where a taken name would not end the matter.
 
-    The format of the picture is only guessed from the photo's name: a wrong guess costs a drawing, nothing else.
+    The format of the picture is only guessed from the photo's name: a wrong guess costs a drawing, nothing else. When
+    the photo was taken cannot be guessed: where names tell of it, b"" as well.
     """
-    if inbox.on_conflict not in {"skip", "fail"}:
+    if inbox.on_conflict not in {"skip", "fail"} or is_dated(inbox):
         return b""
-    ext = os.fsdecode(os.path.splitext(job.key.path)[1]).lower()
-    ext = _EXTENSIONS.get(inbox.output_format, ".jpg" if ext == ".jpeg" else ext)
-    return os.path.join(os.fsencode(inbox.output), next(names_of(inbox, job.key.path, job.recipe.style, ext)))
+    ext = likely_ext(inbox, job.key.path)
+    names = names_of(inbox, job.key.path, job.recipe.style, ext, when=EPOCH, rules=rules)
+    return os.path.join(os.fsencode(inbox.output), next(names))

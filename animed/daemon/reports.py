@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from animed.daemon.desk import Desk
     from animed.daemon.inbox import Inbox
     from animed.daemon.outcomes import BatchEnded, PhotoEnded
-    from animed.delivery.naming import Layout
     from animed.delivery.notes import FoundNote, Note
     from animed.records import PhotoKey
     from animed.schedule.rows import Row
@@ -216,8 +215,7 @@ class Reports:
             self._ask(inbox, RemoveNote(owner, self._names(inbox, key.path), inbox.delivery))
 
     def _names(self, inbox: Inbox, path: bytes) -> tuple[bytes, ...]:
-        layout: Layout = "flat" if inbox.config.layout == "flat" else "mirror"
-        return failure_names(path, layout)
+        return failure_names(path, inbox.config.layout, inbox.names)
 
     # The status of an output.
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from animed.delivery.portable import NAME_REFUSED
 from animed.errors import AnimedError, PhotoError, PlaceError
 from animed.records import Reason, printable
 from animed.system import FAILING, FULL, STARVED
@@ -34,6 +35,18 @@ class SourceGone(AnimedError):  # noqa: N818 - it names a state, like FileNotFou
 
 class FolderGone(PhotoError):  # noqa: N818 - it names a state too.
     """A folder between the root and a file does not exist: nor does the file."""
+
+
+class NameRefused(PhotoError):  # noqa: N818 - it names a state too.
+    """The file system of the output cannot take this name: too long, or not of its characters. `code` is the errno."""
+
+    def __init__(self, detail: str, code: int) -> None:
+        super().__init__(Reason.OUTPUT_DENIED, detail)
+        self.code = code
+
+    def __reduce__(self) -> tuple[type[NameRefused], tuple[str, int]]:  # type: ignore[override]  # other arguments
+        """Travel through a pipe with both fields."""
+        return type(self), (self.detail, self.code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,4 +75,6 @@ def translate(error: OSError, place: Place, below: bytes = b"") -> PlaceError | 
     refused = place.role != "output" and (code in _REFUSALS or (place.role == "inbox" and code == errno.EROFS))
     if not refused and (code in _PLACE_CODES or (not below and code in _ROOT_CODES)):
         return PlaceError(place.role, code, place.root, text)
+    if place.role == "output" and code in NAME_REFUSED:
+        return NameRefused(text, code)
     return PhotoError(Reason.OUTPUT_DENIED, text)

@@ -1,37 +1,40 @@
 """What a picture is called: pure text work, no look at any disk.
 
 A name is a sequence of candidates; whoever places the picture takes the first one that is free. Names are bytes,
-because a photo's name need not be UTF-8, and no component exceeds the 255 bytes that common file systems allow.
+because a photo's name need not be UTF-8, and are kept as they are wherever the file system of the output can take
+them (`portable.NameRules`).
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
-import string
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Final, Literal
 
-from animed.errors import ConfigError
+from animed.delivery.moment import EPOCH
+from animed.delivery.portable import COMPONENT_BYTES, PLAIN, NameRules, shortened
+from animed.template import DATE_FIELDS, Part, Template
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Container, Iterator, Mapping, Sequence
+    from datetime import datetime
 
-Layout = Literal["mirror", "flat"]
+Layout = Literal["mirror", "flat", "date"]
 
-COMPONENT_BYTES: Final = 255
-_DIGEST_DIGITS: Final = 10
-_LEAST_STEM: Final = 1 + 1 + _DIGEST_DIGITS  # one byte of the stem, the mark, the digest
 _LONGEST_EXTENSION: Final = 32  # what follows the last dot of a longer "extension" is part of the name
+_BETWEEN: Final = b"_"  # what becomes of the slashes of a folder in a name
 
 
 @dataclass(frozen=True, slots=True)
-class _Template:
-    """An output name, taken apart: bytes around the stem; `at` is where the counter goes, as a part's index."""
+class Subject:
+    """What names are made of: a photo, and the picture that there is of it."""
 
-    parts: tuple[bytes | None, ...]  # None stands for the stem
-    at: int  # the counter goes before parts[at]
+    path: bytes  # of the photo, below its inbox
+    style: str
+    ext: str  # of the picture, with its dot
+    inbox: str = ""
+    when: datetime = EPOCH  # the photo was taken, by the clock on the wall
 
 
 def split(path: bytes) -> list[bytes]:
@@ -42,18 +45,25 @@ def split(path: bytes) -> list[bytes]:
     return parts
 
 
-def candidates(path: bytes, *, template: str, style: str, ext: str, layout: Layout) -> Iterator[bytes]:
+def candidates(subject: Subject, *, template: str, layout: Layout, rules: NameRules = PLAIN) -> Iterator[bytes]:
     """Yield output paths for a photo, best first: `a.cel.jpg`, `a.cel-2.jpg`, `a.cel-3.jpg` … without end.
 
-    `ext` is the picture's extension with its dot. `template` may hold {stem}, {style} and {ext}; the counter goes
-    before {ext}, or to the end where there is none. Raises ConfigError when the template cannot make a name.
+    The counter is empty for the first, then "-2", "-3" …; it stands where the template has {counter}, else before the
+    last {ext}, or at the end where there is none. Raises TemplateError.
     """
-    *folders, name = split(path)
-    stem = os.path.splitext(name)[0]
-    plan = _plan(template, style, ext)
-    above = folders if layout == "mirror" else []
+    *folders, name = split(subject.path)
+    plan = Template.parse(template)
+    values = {
+        "stem": os.path.splitext(name)[0],
+        "folder": _BETWEEN.join(folders),
+        "style": os.fsencode(subject.style),
+        "inbox": os.fsencode(subject.inbox),
+        "ext": os.fsencode(subject.ext),
+        **_dates(subject.when),
+    }
+    above = [rules.fit(folder) for folder in _folders(layout, folders, subject.when)]
     for counter in count(1):
-        yield b"/".join([*above, _render(plan, stem, counter)])
+        yield b"/".join([*above, _render(plan, values | {"counter": _counter(counter)}, rules)])
 
 
 def first_free(names: Iterator[bytes], taken: Container[bytes]) -> bytes:
@@ -67,62 +77,41 @@ def numbered(name: bytes, counter: int, *, room: int = COMPONENT_BYTES) -> bytes
     if len(ext) > _LONGEST_EXTENSION:
         stem, ext = name, b""
     tail = _counter(counter) + ext
-    return _fit(stem, room - len(tail)) + tail
+    return shortened(stem, room - len(tail)) + tail
 
 
-def _plan(template: str, style: str, ext: str) -> _Template:
-    fields = {"style": os.fsencode(style), "ext": os.fsencode(ext), "stem": None}
-    parts: list[bytes | None] = []
-    at: int | None = None
-    for literal, field, spec, conversion in _fields(template):
-        parts.append(os.fsencode(literal))
-        if field is None:
-            continue
-        if field not in fields or spec or conversion:
-            raise _unusable(template, "only {stem}, {style} and {ext} may stand in it")
-        at = len(parts) if field == "ext" else at
-        parts.append(fields[field])
-    if any(part is not None and (b"/" in part or b"\0" in part) for part in parts):
-        raise _unusable(template, "a name holds no slash; sub-folders come from `layout`")
-    if not any(part is None or part for part in parts):
-        raise _unusable(template, "it makes an empty name")
-    return _Template(tuple(parts), len(parts) if at is None else at)
+def _folders(layout: Layout, folders: Sequence[bytes], when: datetime) -> Sequence[bytes]:
+    """Return the folders of a picture: the photo's own, none, or the year and the month when it was taken."""
+    if layout == "date":
+        return [b"%04d" % when.year, b"%02d" % when.month]
+    return folders if layout == "mirror" else []
 
 
-def _fields(template: str) -> list[tuple[str, str | None, str | None, str | None]]:
-    try:
-        return list(string.Formatter().parse(template))
-    except ValueError as error:
-        raise _unusable(template, str(error)) from error
+def _dates(when: datetime) -> dict[str, bytes]:
+    """Return the fields of a date: the year has four digits, the others two."""
+    return {field: b"%0*d" % (4 if field == "year" else 2, getattr(when, field)) for field in DATE_FIELDS}
 
 
-def _unusable(template: str, why: str) -> ConfigError:
-    return ConfigError(f"output_name {template!r} cannot be used: {why}", remedy='try "{stem}.{style}{ext}"')
+def _render(plan: Template, values: Mapping[str, bytes], rules: NameRules) -> bytes:
+    # A leading dot would hide the picture, and some names are those of devices: one byte is kept for what goes before.
+    texts = _fitted([_text(part, values) for part in plan.parts], plan.parts, rules.limit - 1)
+    name = b"".join(texts)
+    return rules.fit(b"_" + name if name.startswith(b".") else name)
 
 
-def _render(plan: _Template, stem: bytes, counter: int) -> bytes:
-    parts = [*plan.parts[: plan.at], _counter(counter), *plan.parts[plan.at :]]
-    # A leading dot would hide the picture, so one byte is kept for the mark that goes before it.
-    fixed = sum(len(part) for part in parts if part is not None) + 1
-    stems = parts.count(None)
-    room = (COMPONENT_BYTES - fixed) // max(stems, 1)
-    if room < (_LEAST_STEM if stems else 0):
-        raise ConfigError("output_name leaves no room for the name of the photo", remedy="shorten output_name")
-    short = _fit(stem, room)
-    name = b"".join(short if part is None else part for part in parts)
-    return b"_" + name if name.startswith(b".") else name
+def _text(part: Part, values: Mapping[str, bytes]) -> bytes:
+    return values[part.text] if part.is_field else os.fsencode(part.text)
+
+
+def _fitted(texts: list[bytes], parts: Sequence[Part], room: int) -> list[bytes]:
+    """Cut the texts that can be cut until all fit the room; the longest are cut, to one length."""
+    cuttable = [index for index, part in enumerate(parts) if part.can_be_cut]
+    room -= sum(len(text) for text, part in zip(texts, parts, strict=True) if not part.can_be_cut)
+    for left, index in zip(range(len(cuttable), 0, -1), sorted(cuttable, key=lambda at: len(texts[at])), strict=True):
+        texts[index] = shortened(texts[index], room // left)
+        room -= len(texts[index])
+    return texts
 
 
 def _counter(counter: int) -> bytes:
     return b"" if counter == 1 else b"-%d" % counter
-
-
-def _fit(stem: bytes, room: int) -> bytes:
-    """Cut a stem to `room` bytes at a character's boundary; a digest of the whole keeps cut names apart."""
-    if len(stem) <= room:
-        return stem
-    mark = b"~" + hashlib.sha256(stem).hexdigest()[:_DIGEST_DIGITS].encode()
-    cut = room - len(mark)
-    # Bytes 10xxxxxx continue a UTF-8 character: at most three of them can stand before its first byte.
-    back = next((step for step in range(4) if stem[cut - step] & 0xC0 != 0x80), 0)  # noqa: PLR2004 - the UTF-8 masks.
-    return stem[: max(cut - back, 1)] + mark

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from animed.delivery.faults import FolderGone, Place
 from animed.delivery.folders import Making, open_folder, peek, remove, tolerating
-from animed.delivery.naming import Layout, candidates, split
+from animed.delivery.naming import Layout, Subject, candidates, split
 from animed.delivery.staging import temp_name
 from animed.delivery.transfer import Temp, create_temp, dress, drop_temp, opened, put_temp, write_all
 from animed.errors import PhotoError
@@ -22,6 +22,7 @@ from animed.errors import PhotoError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from animed.delivery.portable import NameRules
     from animed.records import Stage
 from animed.system import REAL, Entry, System
 
@@ -53,10 +54,14 @@ class FoundNote:
     stamp: str
 
 
-def failure_names(path: bytes, layout: Layout) -> tuple[bytes, ...]:
-    """Return the names that the note about a photo may have, best first: `a.jpg.failed.txt`, `a.jpg.failed-2.txt`."""
+def failure_names(path: bytes, layout: Layout, rules: NameRules) -> tuple[bytes, ...]:
+    """Return the names that the note about a photo may have, best first: `a.jpg.failed.txt`, `a.jpg.failed-2.txt`.
+
+    When a photo was taken is not known of one that failed: where pictures lie by date its note is at the top.
+    """
     # The photo keeps its own extension in the name: only a second one is taken off for it.
-    names = candidates(path + b".x", template="{stem}.failed{ext}", style="", ext=".txt", layout=layout)
+    subject, below = Subject(path + b".x", "", ".txt"), layout if layout == "mirror" else "flat"
+    names = candidates(subject, template="{stem}.failed{ext}", layout=below, rules=rules)
     return tuple(itertools.islice(names, _MOST_NAMES))
 
 

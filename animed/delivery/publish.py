@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from animed.delivery.faults import FolderGone, Place, SourceGone
+from animed.delivery.faults import FolderGone, NameRefused, Place, SourceGone
 from animed.delivery.folders import Making, open_folder, peek, prepare_root, remove, sync_folder, tolerating
 from animed.delivery.naming import split
 from animed.delivery.staging import temp_name
@@ -78,8 +78,9 @@ def place(
     """Give a staged picture the name `target` below `output`, making the folders between.
 
     `fd` is the descriptor of an unnamed stage (`staged.name` is None); it stays the caller's, who ends with `discard`.
-    `group` is numeric. Raises PlaceError("output"), PhotoError("output_denied"), or SourceGone when the stage is not
-    there. After any of them ask `resolve` before trying again: the name may have been taken before the fault.
+    `group` is numeric. Raises PlaceError("output"), PhotoError("output_denied"; NameRefused where another name may be
+    taken), or SourceGone when the stage is not there. After any of them ask `resolve` before trying again: the name may
+    have been taken before the fault.
     """
     *folders, name = split(target)
     below, at, making = b"/".join(folders), Place("output", output), Making(dir_mode, group)
@@ -110,8 +111,8 @@ def resolve(staged: Staged, *, output: str, target: bytes, system: System = REAL
     try:
         with open_folder(system, at, folders) as folder, at.guard(b"/".join(folders)):
             return _settle_name(system, staged, folder, name)
-    except FolderGone:
-        return False
+    except (FolderGone, NameRefused):
+        return False  # a name that cannot be there holds nothing
 
 
 def discard(staged: Staged, fd: int | None, *, stage: Stage, system: System = REAL) -> None:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from animed.delivery.faults import FolderGone, Place
 from animed.delivery.folders import Making, open_folder, peek, prepare_root, remove, sync_folder
-from animed.delivery.naming import COMPONENT_BYTES, numbered, split
+from animed.delivery.naming import numbered, split
 from animed.delivery.originals import CHANGED, Disposed, Kept, Original, open_original
+from animed.delivery.portable import COMPONENT_BYTES
 from animed.delivery.transfer import create_temp, drop_temp, opened, put_temp, write_all
 from animed.errors import PhotoError
 from animed.records import Reason, absolute, printable

@@ -74,12 +74,12 @@ def sweep(folders: Iterable[str], prefix: str, *, keep: str = "", system: System
     """Remove this instance's leftover temporary files from the given folders; return how many.
 
     Pass the output and the parent folders of unresolved `publishing` records (a picture can be staged beside its name),
-    before photos are drawn. Only regular files named `prefix` + letters and digits + `.tmp` are touched: another
-    instance's prefix, even one that begins alike, never matches. Names that begin with `keep` are those of this run:
-    they are in use. A folder that is gone holds none. Raises PlaceError.
+    before photos are drawn. Only regular files named `prefix` + letters and digits + `.tmp` are touched (there may be a
+    sign that was tried out in a name): another instance's prefix, even one that begins alike, never matches. Names that
+    begin with `keep` are those of this run: they are in use. A folder that is gone holds none. Raises PlaceError.
     """
     other_run = b"(?!" + re.escape(os.fsencode(keep)) + b")" if keep else b""
-    ours = re.compile(other_run + re.escape(os.fsencode(prefix)) + rb"[0-9A-Za-z_]+\.tmp")
+    ours = re.compile(other_run + re.escape(os.fsencode(prefix)) + rb"[0-9A-Za-z_]+(?::|\xc3\xa9|e\xcc\x81)?\.tmp")
     return sum(_sweep_folder(folder, ours, system) for folder in folders)
 
 

@@ -75,15 +75,18 @@ class Ledger(Reader):
         folder: str,
         attempts: int,
         now: float,
+        taken: str | None = None,
+        folds: bool = False,
     ) -> Row:
         """Claim the output name for a staged picture, before it is placed: the first of a photo's two commits.
 
-        `output` is the full path; `attempts` counts this try. Raise OutputTakenError when another photo has the name.
+        `output` is the full path; `attempts` counts this try; `taken` is when the photo was, as its worker said. Raise
+        OutputTakenError when another photo has the name; with `folds`, also in another spelling.
         """
 
         def start(old: Row | None) -> Row:
-            owner = self.output_owner(output)
-            if owner is not None and owner != key:
+            owner = self.output_owner(output, but=key, folds=folds)
+            if owner is not None:
                 raise OutputTakenError(output, owner)
             row = _begin(old, key, stat, status="publishing", now=now)
             return replace(
@@ -95,6 +98,7 @@ class Ledger(Reader):
                 staged=staged,
                 folder=folder,
                 attempts=attempts,
+                taken=taken,
             )
 
         return self._change(key, start)

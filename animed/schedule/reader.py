@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
+from animed.folding import folded
 from animed.records import PhotoKey
 from animed.schedule.rows import SELECT, Row, from_values
 from animed.schedule.totals import Totals
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from animed.schedule.store import Store
 
+_NOBODY: Final = PhotoKey("", b"")
 _CHUNK: Final = 499  # paths per query: with the inbox, 500 parameters; the lowest limit in the field is 999
 # A row that waits without a reason never failed: its picture was not placed when the service ended.
 FAILING: Final = "(status = 'failed' OR (status = 'retry' AND reason <> ''))"
@@ -82,12 +84,17 @@ class Reader:
             (sha256, recipe),
         )
 
-    def output_owner(self, output: bytes) -> PhotoKey | None:
-        """Return which photo has claimed this full path for its picture.
+    def output_owner(self, output: bytes, *, but: PhotoKey = _NOBODY, folds: bool = False) -> PhotoKey | None:
+        """Return which photo, `but` that one, has claimed this full path for its picture.
 
-        A claim lasts until the same photo publishes under another name, or is forgotten.
+        `folds`: every spelling of it counts that some file systems take for the same. A claim lasts until the same
+        photo publishes under another name, or is forgotten.
         """
-        found = self._store.read("SELECT inbox, path FROM photos WHERE output = ?", (output,))
+        named = "fold" if folds else "output"
+        found = self._store.read(
+            f"SELECT inbox, path FROM photos WHERE {named} = ? AND NOT (inbox = ? AND path = ?) LIMIT 1",  # noqa: S608 -- one of two constants
+            (folded(output) if folds else output, *but),
+        )
         return PhotoKey(*found[0]) if found else None
 
     def publishing(self, inbox: str) -> list[Row]:

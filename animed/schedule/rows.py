@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from animed.folding import folded
 from animed.records import PhotoKey, Staged
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 # Application id and version live in the file's header. The columns without a type hold whole numbers that may be
 # larger than SQLite's 63 bits (inode numbers, far dates); those travel as text, and a typed column would round them.
 APPLICATION_ID: Final = 0x616E6D64  # "anmd"
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 SCHEMA: Final = (
     """
     CREATE TABLE photos (
@@ -44,23 +45,34 @@ SCHEMA: Final = (
         next_try REAL NOT NULL,
         again INTEGER NOT NULL,
         moved BLOB,
+        taken TEXT,
+        fold BLOB,
         PRIMARY KEY (inbox, path)
     )
     """,
     "CREATE UNIQUE INDEX photos_by_output ON photos (output) WHERE output IS NOT NULL",
+    "CREATE INDEX photos_by_fold ON photos (fold) WHERE fold IS NOT NULL",
     "CREATE INDEX photos_by_content ON photos (sha256, recipe) WHERE status = 'done'",
     "CREATE INDEX photos_by_status ON photos (status, updated, inbox)",
     "CREATE INDEX photos_by_original ON photos (inbox) WHERE original_pending IS NOT NULL",
     "CREATE TABLE meta (name TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL)",
 )
 
-# What makes a ledger of each earlier format one of the next.
-MIGRATIONS: Final = {1: ("ALTER TABLE photos ADD COLUMN moved BLOB",)}
+# What makes a ledger of each earlier format one of the next; SQL may call `folded`.
+MIGRATIONS: Final = {
+    1: ("ALTER TABLE photos ADD COLUMN moved BLOB",),
+    2: (
+        "ALTER TABLE photos ADD COLUMN taken TEXT",
+        "ALTER TABLE photos ADD COLUMN fold BLOB",
+        "UPDATE photos SET fold = folded(output) WHERE output IS NOT NULL",
+        "CREATE INDEX photos_by_fold ON photos (fold) WHERE fold IS NOT NULL",
+    ),
+}
 
 _COLUMNS = (
     "inbox, path, size, mtime_ns, ctime_ns, status, sha256, recipe, style, attempts, crashes, reason, detail, output, "
     "stage_device, stage_inode, stage_size, stage_sha256, stage_name, stage_folder, "
-    "original_pending, first_seen, updated, next_try, again, moved"
+    "original_pending, first_seen, updated, next_try, again, moved, taken, fold"
 )
 _NAMES = _COLUMNS.split(", ")
 SELECT: Final = f"SELECT {_COLUMNS} FROM photos"  # noqa: S608 -- made of the constant above, never of input
@@ -96,6 +108,9 @@ class Row:
     next_try: float = 0.0  # status "retry" only
     again: bool = False  # someone asked for a new try
     moved: bytes | None = None  # where the original lies now, full path, if it was moved after this outcome
+    taken: str | None = (
+        None  # when the photo of that picture was, as its worker said; empty: unknown; None: never asked
+    )
 
     def same_stat(self, stat: FileStat) -> bool:
         """Say whether size and mtime are those of the record: what identifies a file across restarts."""
@@ -127,6 +142,8 @@ def to_values(row: Row) -> tuple[Any, ...]:
         row.next_try,
         int(row.again),
         row.moved,
+        row.taken,
+        None if row.output is None else folded(row.output),
     )
 
 
@@ -135,7 +152,7 @@ def from_values(values: tuple[Any, ...]) -> Row:
     inbox, path, size, mtime_ns, ctime_ns, status, sha256, recipe, style, attempts, crashes, reason, detail = values[
         :13
     ]
-    output, *staged, folder, pending, first_seen, updated, next_try, again, moved = values[13:]
+    output, *staged, folder, pending, first_seen, updated, next_try, again, moved, taken, _ = values[13:]
     return Row(
         PhotoKey(inbox, path),
         size,
@@ -158,6 +175,7 @@ def from_values(values: tuple[Any, ...]) -> Row:
         next_try,
         bool(again),
         moved,
+        taken,
     )
 
 

@@ -13,6 +13,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from animed.errors import EXIT_CONFIG, AnimedError
+from animed.folding import folded
 from animed.schedule.rows import APPLICATION_ID, MIGRATIONS, SCHEMA, SCHEMA_VERSION
 from animed.system import REAL, System
 
@@ -186,6 +187,7 @@ class Store:
 
     def _migrate(self, version: int) -> None:
         """Bring a ledger of an earlier format up to date, whole or not at all."""
+        self._connection.create_function("folded", 1, folded, deterministic=True)
         with self.write() as db:
             for earlier in range(version, SCHEMA_VERSION):
                 for statement in MIGRATIONS[earlier]:
