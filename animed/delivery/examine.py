@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING, Final
 
 from animed.delivery.faults import Place
 from animed.delivery.folders import open_folder, peek
-from animed.delivery.portable import COMPONENT_BYTES, LEAST_BYTES, NAME_REFUSED, NameRules, is_of_windows
+from animed.delivery.portable import COMPONENT_BYTES, LEAST_BYTES, NameRules, is_of_windows
 from animed.delivery.staging import temp_name
 from animed.delivery.transfer import create_temp, drop_temp
-from animed.system import REAL, Entry, System
+from animed.system import FAILING, FULL, REAL, STARVED, Entry, System
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +22,7 @@ _END: Final = b".tmp"
 _COLON: Final = b":"
 _COMPOSED: Final = b"\xc3\xa9"  # é
 _DECOMPOSED: Final = b"e\xcc\x81"
+_NOT_THE_NAME: Final = FULL | FAILING | STARVED | {errno.EROFS}
 
 
 def examine(stage: Stage, kind: str, *, system: System = REAL) -> NameRules:
@@ -63,6 +65,6 @@ class _Trial:
             finally:
                 drop_temp(self._system, temp)
         except OSError as error:
-            if error.errno not in NAME_REFUSED:
+            if not sign or error.errno in _NOT_THE_NAME:
                 raise
-            return None
+            return None  # drivers differ in what they call it; a plain name they took a moment ago
