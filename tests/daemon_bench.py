@@ -295,12 +295,12 @@ class Bench:
         """Take an event of the pool."""
         self.daemon.incoming.pool_events([event], self.now)
 
-    def draw(self, job: Job | None = None, *, name: str | None = None, ext: str = ".jpg") -> Job:
+    def draw(self, job: Job | None = None, *, name: str | None = None, ext: str = ".jpg", taken: str = "") -> Job:
         """Let a worker finish a photo (the first there is), and nothing more."""
         job = job or self.pool.jobs[0]
         content = self.worlds[job.key.inbox].photos.get(job.key.path, (b"gone", None))[0]
         fd = staged_fd() if name is None else None
-        self.event(self.pool.finish(job, picture_of(content, name=name, ext=ext), fd))
+        self.event(self.pool.finish(job, replace(picture_of(content, name=name, ext=ext), taken=taken), fd))
         return job
 
     def draw_all(self) -> None:

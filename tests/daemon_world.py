@@ -22,11 +22,13 @@ from animed.daemon.looking import (
 )
 from animed.daemon.noting import FindNotes, RemoveNote, SearchEnded, WriteNote
 from animed.daemon.putting import Discard, OpenOutput, OutputFound, Place, PutAway, Resolve, Resolved, StageCopy
-from animed.delivery.faults import SourceGone
+from animed.delivery.faults import NameRefused, SourceGone
 from animed.delivery.originals import Disposed
+from animed.delivery.portable import PLAIN, NameRules
 from animed.delivery.publish import Placed, Taken
 from animed.delivery.quarantine import Quarantined
 from animed.errors import AnimedError, PhotoError, PlaceError
+from animed.folding import folded
 from animed.intake.scan import Found
 from animed.records import VANISHED, Reason
 
@@ -52,6 +54,8 @@ class World:
     output_identity: tuple[int, int] = (1, 1)
     free: int = 10**12
     faults: dict[type, AnimedError] = field(default_factory=dict)  # by kind of request
+    names: NameRules = PLAIN  # what the output makes of names
+    refused: dict[bytes, int] = field(default_factory=dict)  # names that it cannot take, below it, with their errno
     late: bool = False  # a fault of placing comes after the name was taken
 
     def write(self, path: bytes, content: bytes, *, mtime_ns: int = 1) -> FileStat:
@@ -125,12 +129,19 @@ class World:
             assert request.fd is not None
             os.fstat(request.fd)  # The stage must still be open.
         full = os.path.join(os.fsencode(request.delivery.output), request.target)
+        if request.target in self.refused:
+            raise NameRefused("no such name", self.refused[request.target])
+        # A disk that folds names keeps the spelling that a name had first.
+        full = next((name for name in self.pictures if self._is_one(name, full)), full)
         if full in self.pictures and not request.overwrite:
             return Taken(request.target)
         self.pictures[full] = request.staged
         self.placed.append(full)
         self.givers.append(request.key.path)
         return Placed(request.target)
+
+    def _is_one(self, one: bytes, other: bytes) -> bool:
+        return one == other or (self.names.folds and folded(one) == folded(other))
 
     def _resolve(self, request: Resolve) -> Resolved:
         assert request.row.output is not None
@@ -168,7 +179,7 @@ class World:
         repr=False,
         default_factory=lambda: {
             OpenRoot: World._root,
-            OpenOutput: lambda world, _: OutputFound(world.free, world.output_identity),
+            OpenOutput: lambda world, _: OutputFound(world.free, world.output_identity, world.names),
             StartWatch: lambda _world, _: None,
             StopWatch: lambda _world, _: None,
             StatPaths: World._stats,
