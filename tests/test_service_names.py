@@ -26,8 +26,8 @@ def test_pictures_lie_where_and_are_called_as_asked(tmp_path: Path, monkeypatch:
     exif = Image.Exif()
     exif.get_ifd(0x8769)[0x9003] = "2019:07:04 18:03:59"
     inbox = service.inbox
-    first = photo(inbox / "trip" / "rome" / "a.jpg", 1, exif=exif)
-    photo(inbox / "trip" / "rome" / "a.png", 2, exif=exif)
+    first = photo(inbox / "trip" / "rome" / "a.jpg", 1, exif=exif.tobytes())
+    photo(inbox / "trip" / "rome" / "a.png", 2, exif=exif.tobytes())
     (inbox / "copy.jpg").write_bytes(first.read_bytes())
     os.utime(photo(inbox / "b\u00e9\n.jpg", 3), (NEW_YEARS_EVE, NEW_YEARS_EVE))
     try:
