@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import errno
+import tempfile
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from daemon_bench import Bench
 from daemon_world import World
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from animed.delivery.portable import NameRules
+from animed.delivery.portable import PLAIN, NameRules
+from animed.folding import folded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from daemon_bench import Bench
 
 TAKEN = "2019-07-04T18:03:59"
 MAY_2024 = 1_715_961_839_000_000_000  # 2024-05-17 16:03:59 UTC, in nanoseconds
@@ -305,3 +309,52 @@ def test_a_photo_that_has_its_picture_is_not_waited_for(bench: Callable[..., Ben
     run.sight(b"a.png", b"three", mtime_ns=2)
     run.draw_all()
     assert run.names() == ["a.cel.jpg", "a.cel-2.jpg", "a.cel-3.jpg"]
+
+
+# Photos on their way, in any order.
+
+STEMS = st.sampled_from(
+    ["a", "A", "\u00e9", "e\u0301", "\u00c9", "a?", "a*", "CON", "con", "a.cel", "a.cel-2", "trip. /a", "Trip. /A"]
+)
+PATHS = st.tuples(STEMS, st.sampled_from([".jpg", ".JPG", ".png", ".heic"])).map("".join).map(str.encode)
+OUTPUTS = st.sampled_from(
+    [PLAIN, FOLDS, NameRules(charset="portable", folds=True), NameRules(128, "ascii", folds=True)]
+)
+STEPS = st.lists(st.one_of(PATHS, st.integers(0, 3), st.just("restart")), min_size=4, max_size=24)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    STEPS,
+    OUTPUTS,
+    st.sampled_from(["suffix", "overwrite"]),
+    st.sampled_from(["mirror", "flat", "date"]),
+    st.sampled_from(["{stem}.{style}{ext}", "{year}{counter}{ext}", "{folder}{stem}{counter}"]),
+)
+def test_every_photo_keeps_a_picture_of_its_own(
+    steps: list[bytes | int | str], names: NameRules, policy: str, layout: str, template: str
+) -> None:
+    """Whatever comes in whatever order, across restarts, no photo's picture takes the place of another's."""
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(names=names)
+        run = Bench(
+            Path(folder), world=world, on_conflict=policy, layout=layout, output_name=template, output_format="jpeg"
+        )
+        for step in steps:
+            if step == "restart":
+                run.restart()
+            elif isinstance(step, bytes) and step not in world.photos:
+                run.sight(step, step + b" is drawn")
+            elif isinstance(step, int) and len(run.pool.jobs) > step:
+                run.draw(run.pool.jobs[step], taken=TAKEN)
+        run.run(5)  # After a restart photos settle again.
+        run.draw_all()
+        held = {(folded(name) if names.folds else name): staged for name, staged in world.pictures.items()}
+        rows = [run.row(path) for path in world.photos]
+        run.crash()
+    assert len(held) == len(world.pictures) == len(world.photos)
+    for row in rows:
+        assert row is not None
+        assert row.status == "done"
+        assert row.output is not None
+        assert held[folded(row.output) if names.folds else row.output] == row.staged
