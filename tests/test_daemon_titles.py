@@ -313,14 +313,12 @@ def test_a_photo_that_has_its_picture_is_not_waited_for(bench: Callable[..., Ben
 
 # Photos on their way, in any order.
 
-STEMS = st.sampled_from(
-    ["a", "A", "\u00e9", "e\u0301", "\u00c9", "a?", "a*", "CON", "con", "a.cel", "a.cel-2", "trip. /a", "Trip. /A"]
-)
-PATHS = st.tuples(STEMS, st.sampled_from([".jpg", ".JPG", ".png", ".heic"])).map("".join).map(str.encode)
+STEMS = st.sampled_from(["a", "A", "\u00e9", "e\u0301", "a?", "a*", "CON", "trip. /a", "Trip. /A"])
+PATHS = st.tuples(STEMS, st.sampled_from([".jpg", ".png"])).map("".join).map(str.encode)
 OUTPUTS = st.sampled_from(
     [PLAIN, FOLDS, NameRules(charset="portable", folds=True), NameRules(128, "ascii", folds=True)]
 )
-STEPS = st.lists(st.one_of(PATHS, st.integers(0, 3), st.just("restart")), min_size=4, max_size=24)
+STEPS = st.lists(st.one_of(PATHS, PATHS, st.integers(0, 3), st.just("restart")), min_size=8, max_size=24)
 
 
 @settings(deadline=None, max_examples=40)
@@ -329,7 +327,7 @@ STEPS = st.lists(st.one_of(PATHS, st.integers(0, 3), st.just("restart")), min_si
     OUTPUTS,
     st.sampled_from(["suffix", "overwrite"]),
     st.sampled_from(["mirror", "flat", "date"]),
-    st.sampled_from(["{stem}.{style}{ext}", "{year}{counter}{ext}", "{folder}{stem}{counter}"]),
+    st.sampled_from(["{stem}.{style}{ext}", "{stem}{counter}{ext}", "{year}{counter}", "{folder}{stem}"]),
 )
 def test_every_photo_keeps_a_picture_of_its_own(
     steps: list[bytes | int | str], names: NameRules, policy: str, layout: str, template: str
