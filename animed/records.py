@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from animed.errors import PlaceRole
@@ -173,6 +173,28 @@ class Task:
     animated: Literal["first", "skip"]
     stage: Stage
     threads: int  # intra-op threads for this photo
+    compare: bool = False  # tell what it looks like, and wait for the word whether it is to be drawn
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """What a photo looks like: numbers that differ in few bits where photos look alike."""
+
+    whole: int  # 256 bits, of the whole photo
+    inner: int  # 256 bits, of the photo without its margins: a copy that lost them has it as its `whole`
+    tint: bytes  # 8 numbers: Cb and Cr of each quarter
+
+    SIZE: ClassVar[int] = 32  # bytes of each of the two
+
+    def to_bytes(self) -> bytes:
+        """Return the 72 bytes that the ledger keeps."""
+        return self.whole.to_bytes(self.SIZE) + self.inner.to_bytes(self.SIZE) + self.tint
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Fingerprint:
+        """Return what `to_bytes` wrote."""
+        size = cls.SIZE
+        return cls(int.from_bytes(data[:size]), int.from_bytes(data[size : 2 * size]), data[2 * size :])
 
 
 @dataclass(frozen=True, slots=True)

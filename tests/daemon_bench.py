@@ -35,7 +35,7 @@ from animed.schedule.retry import Backoff, RetryPolicy
 if TYPE_CHECKING:
     from animed.errors import AnimedError
     from animed.opening import Identity
-    from animed.records import Job, Outcome
+    from animed.records import Fingerprint, Job, Outcome
     from animed.schedule.rows import Row
 
 RECIPE = Recipe("cel", "aa", "half_pixel", 1.0, 64, "same", 92, exif=True, gps=True)
@@ -303,6 +303,12 @@ class Bench:
         self.event(self.pool.finish(job, replace(picture_of(content, name=name, ext=ext), taken=taken), fd))
         return job
 
+    def load(self, fingerprint: Fingerprint, path: bytes) -> None:
+        """Let a worker say what a photo in it looks like, and everything follow."""
+        job = next(job for job in self.pool.jobs if job.key.path == path)
+        self.event(self.pool.looks(job, fingerprint))
+        self.turn()
+
     def draw_all(self) -> None:
         """Let the workers draw until nothing is left to draw."""
         self.turn()
@@ -329,7 +335,7 @@ class Bench:
     def is_clean(self) -> bool:
         """Say whether nothing is on its way and nothing was left behind."""
         twins = self.parts.photos._twins.values()
-        waiting = any(each._contents or each._leaders for each in twins)
+        waiting = any(each._contents or each._leaders for each in twins) or len(self.parts.photos._similar) > 0
         return not (self.desk.actives or self.desk.batches or waiting or self.pool.jobs)
 
     def crash(self) -> None:

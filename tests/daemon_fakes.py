@@ -8,14 +8,14 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from animed.engine.events import PhotoFinished, WorkerDied
+from animed.engine.events import PhotoFinished, PhotoLooks, WorkerDied
 from animed.records import FileStat, Outcome, Picture, Staged
 from animed.schedule.store import LedgerError, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from animed.records import Job, Task
+    from animed.records import Fingerprint, Job, Task
 
 STAGE_NAME: Final = "animed-test-stage"
 
@@ -113,6 +113,7 @@ class FakePool:
     count: int = 2
     held: list[list[Job]] = field(default_factory=list)
     tasks: list[Task] = field(default_factory=list)
+    answers: list[tuple[bytes, bool]] = field(default_factory=list)
     stopping: bool = False
     ready: bool = True
     degraded: bool = False
@@ -170,6 +171,19 @@ class FakePool:
     def tick(self, now: float) -> list[object]:
         """Return that nothing happened."""
         return []
+
+    def looks(self, job: Job, fingerprint: Fingerprint) -> PhotoLooks:
+        """Return the event that says what a photo in a worker looks like."""
+        return PhotoLooks(job, next(task.number for task in self.tasks if task.path == job.key.path), fingerprint)
+
+    def answer(self, number: int, *, draw: bool, now: float) -> bool:
+        """Keep the answer; a photo that is not to be drawn leaves its worker."""
+        path = self.tasks[number - 1].path
+        self.answers.append((path, draw))
+        found = [(jobs, job) for jobs in self.held for job in jobs if job.key.path == path]
+        for jobs, job in found if not draw else ():
+            jobs.remove(job)
+        return bool(found)
 
     def finish(self, job: Job, outcome: Outcome, fd: int | None = None) -> PhotoFinished:
         """Take a photo out of its worker and return the event that says how it ended."""

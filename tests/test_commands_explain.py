@@ -350,7 +350,7 @@ PAUSED = {"by": "paused", "detail": "paused by the user"}
         (
             {"where": "queued", "step": "waiting", "for_s": 61.0, "attempt": 2, "alone": False, "held": [FULL, PAUSED]},
             [
-                "queued: an equal photo is on its way, whose picture it will share, for 1 min 1 s (try 2)",
+                "queued: an equal or similar photo is on its way, whose picture it will share, for 1 min 1 s (try 2)",
                 "held back: /out: full [output]",
                 "held back: paused by the user [paused]",
             ],

@@ -507,7 +507,6 @@ def test_wrong_values_elsewhere(folder: Folder, text: str, words: str) -> None:
 @pytest.mark.parametrize(
     "keys",
     [
-        "dedupe: similar",
         "faces: auto",
         "follow_symlinks: true",
     ],

@@ -81,7 +81,7 @@ def test_many_photos_are_looked_up_in_chunks(ledger: Ledger) -> None:
     with ledger._store.write() as db:
         db.executemany(
             "INSERT INTO photos SELECT ?, ?, 1, 1, 1, 'done', '', '', '', 1, 0, '', '', NULL, NULL, NULL, NULL, NULL, "
-            "NULL, NULL, NULL, 0, 0, 0, 0, NULL, NULL, NULL",
+            "NULL, NULL, NULL, 0, 0, 0, 0, NULL, NULL, NULL, NULL",
             keys[::2],
         )
     found = ledger.get_many(keys)

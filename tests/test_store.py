@@ -13,7 +13,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
-from ledger_steps import KEY, OUT, fail, finish, publish, recount, status
+from ledger_steps import KEY, OTHER, OUT, fail, finish, publish, recount, status
 
 from animed.records import PhotoKey
 from animed.schedule.ledger import Ledger
@@ -74,13 +74,13 @@ def test_a_newer_ledger_is_left_alone(path: str) -> None:
     """A format from the future is refused with what to do, and not changed."""
     Ledger.open(path).close()
     with closing(sqlite3.connect(path)) as db:
-        db.execute("PRAGMA user_version = 4")
+        db.execute("PRAGMA user_version = 5")
     with pytest.raises(UnusableLedgerError, match=r"newer version of animed .*install that version") as caught:
         Ledger.open(path)
     assert caught.value.exit_status == 78
     assert path in str(caught.value)
     with closing(sqlite3.connect(path)) as db:
-        assert db.execute("PRAGMA user_version").fetchone() == (4,)
+        assert db.execute("PRAGMA user_version").fetchone() == (5,)
 
 
 def test_a_ledger_of_an_earlier_format_is_taken_on(path: str) -> None:
@@ -90,7 +90,7 @@ def test_a_ledger_of_an_earlier_format_is_taken_on(path: str) -> None:
         finish(ledger)
     with closing(sqlite3.connect(path)) as db:
         db.execute("DROP INDEX photos_by_fold")
-        for column in ("moved", "taken", "fold"):
+        for column in ("moved", "taken", "fold", "fingerprint"):
             db.execute(f"ALTER TABLE photos DROP COLUMN {column}")
         db.execute("PRAGMA user_version = 1")
     with Ledger.open(path, create=False) as ledger:
@@ -105,6 +105,28 @@ def test_a_ledger_of_an_earlier_format_is_taken_on(path: str) -> None:
         assert row.moved == b"/elsewhere/\xff.jpg"
     with closing(sqlite3.connect(path)) as db:
         assert db.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
+
+
+def test_a_ledger_of_the_third_format_is_taken_on(path: str) -> None:
+    """A ledger from before photos were compared keeps all it knows; what it has finished is like nothing."""
+    with Ledger.open(path) as ledger:
+        publish(ledger)
+        finish(ledger)
+        ledger.original_done(KEY, moved=b"/elsewhere/\xff.jpg")
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("ALTER TABLE photos DROP COLUMN fingerprint")
+        db.execute("PRAGMA user_version = 3")
+    with Ledger.open(path, create=False) as ledger:
+        row = ledger.get(KEY)
+        assert row is not None
+        assert (row.status, row.output, row.moved, row.fingerprint) == ("done", OUT, b"/elsewhere/\xff.jpg", None)
+        assert ledger.fingerprints(KEY.inbox) == []
+        publish(ledger, OTHER, b"/out/b.jpg", fingerprint=b"looks")
+        assert ledger.fingerprints(KEY.inbox) == []
+        finish(ledger, OTHER)
+        assert ledger.fingerprints(KEY.inbox) == [(OTHER.path, "r1", b"looks")]
+        ledger.forget([OTHER])
+        assert ledger.fingerprints(KEY.inbox) == []
 
 
 def test_a_foreign_database_is_left_alone(path: str) -> None:

@@ -36,7 +36,7 @@ _TEXTS: Final = {
 _STEPS: Final = {
     "queued": "it waits for its turn",
     "reading": "it is being read before its turn",
-    "waiting": "an equal photo is on its way, whose picture it will share",
+    "waiting": "an equal or similar photo is on its way, whose picture it will share",
     "ready": "it was read, and is next for a worker",
     "running": "a worker has it",
     "placing": "its picture is being given its name",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -135,8 +136,12 @@ class InboxConfig(Part):
     report: Literal["off", "file"] = Field(
         default="off", description="Text files in the output folder that say what failed, and how all is."
     )
-    dedupe: Annotated[Literal["content", "path", "similar"], only("content", "path")] = Field(
-        default="content", description="Draw equal photos once (content), or every path by itself (path)."
+    dedupe: Literal["content", "path", "similar"] = Field(
+        default="content",
+        description="Draw equal photos once (content), photos that look alike too (similar), or every path (path).",
+    )
+    similar_distance: int = Field(
+        default=44, ge=0, le=100, description="For similar: in how many of 256 bits photos that look alike may differ."
     )
     preserve: Preserve = Field(default_factory=Preserve, description="What of a photo its picture keeps.")
     mode: Mode = Field(default_factory=Mode, description="Rights of what animed writes.")
@@ -160,6 +165,14 @@ class InboxConfig(Part):
     def style_from_folder(self) -> bool:
         """Say whether the first folder on the way to a photo names its style."""
         return self.style == FROM_FOLDER
+
+    @field_validator("dedupe")
+    @classmethod
+    def _with_its_library(cls, value: str) -> str:
+        """Refuse what needs a library that is not installed; looking for it does not import it."""
+        if value == "similar" and importlib.util.find_spec("imagehash") is None:
+            raise refused("content or path; similar needs the extra of that name: pip install 'animed[similar]'")
+        return value
 
     @field_validator("stable_max")
     @classmethod

@@ -11,7 +11,7 @@ from animed.system import shut
 if TYPE_CHECKING:
     from animed.delivery.portable import NameRules
     from animed.errors import AnimedError
-    from animed.records import Batch, Job, Picture, Staged
+    from animed.records import Batch, Fingerprint, Job, Picture, Staged
     from animed.schedule.identity import CheckContent
     from animed.system import System
 
@@ -21,7 +21,7 @@ class Phase(StrEnum):
 
     QUEUED = "queued"  # in the backlog
     READING = "reading"  # its content is being read and digested by the inbox's I/O thread
-    WAITING = "waiting"  # the same content is being drawn already
+    WAITING = "waiting"  # the same content, or a photo that looks like it, is being drawn already
     READY = "ready"  # read, and next for a worker
     RUNNING = "running"  # in a worker
     PLACING = "placing"  # its picture is being given its name
@@ -51,6 +51,8 @@ class Active:
     output: bytes = b""  # the final name, absolute
     check: CheckContent | None = None  # the content that has its outcome, when only the stat is new
     of: bytes = b""  # the picture that this one repeats
+    distance: int = 0  # of the two photos' fingerprints, bits; 0 for equal content
+    fingerprint: Fingerprint | None = None  # what it looks like, once a worker has said so
     refusal: AnimedError | None = None  # why the picture could not be given its name
     names: int = 0  # candidates for the output's name that were taken
 

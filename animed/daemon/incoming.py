@@ -83,6 +83,8 @@ class Incoming:
         match event:
             case events.PhotoFinished():
                 parts.photos.finished(event, now)
+            case events.PhotoLooks():
+                parts.photos.loaded(event, now)
             case events.PhotosReturned():
                 parts.photos.returned(event.jobs, now)
             case events.WorkersCannotStart():

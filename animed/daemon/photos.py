@@ -11,6 +11,8 @@ from animed.daemon.active import UNBEGUN, Active, BatchTally, Phase
 from animed.daemon.iothread import SLOW_S
 from animed.daemon.looking import Digest, Digested
 from animed.daemon.recipes import early_name, task_of
+from animed.daemon.sharing import Sharing
+from animed.daemon.similar import Finished, Similar, UnderWay
 from animed.daemon.turns import Turns
 from animed.errors import AnimedError, PhotoError, PlaceError
 from animed.opening import NotRegularError
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from animed.daemon.gate import Gate
     from animed.daemon.placing import Placing
     from animed.daemon.putting import StageCopy
-    from animed.engine.events import PhotoFinished
+    from animed.engine.events import PhotoFinished, PhotoLooks
     from animed.engine.pool import Pool
     from animed.records import Batch, Job, PhotoKey, Staged, Task
 
@@ -46,6 +48,8 @@ class Photos:
         self._suspects: deque[Active] = deque()  # each is drawn alone in its worker
         self._reading: set[PhotoKey] = set()  # asked of the I/O threads
         self._twins: defaultdict[str, Twins] = defaultdict(Twins)  # by inbox
+        self._similar = Similar(desk)
+        self._sharing = Sharing(desk, placing, faults)
 
     # Whose turn it is.
 
@@ -88,11 +92,12 @@ class Photos:
                         self._open(batch, now)
 
     def _free_twins(self) -> None:
-        """Decide anew about the photos that waited for an equal one which has ended."""
+        """Decide anew about the photos that waited for one which has ended."""
         while self._desk.left:
             key = self._desk.left.popleft()
-            for job in self._twins[key.inbox].leave(key):
-                if (active := self._desk.actives.get(job.key)) is not None:
+            twins = tuple(job.key for job in self._twins[key.inbox].leave(key))
+            for follower in (*twins, *self._similar.left(key)):
+                if (active := self._desk.actives.get(follower)) is not None:
                     self._share_or_draw(active)
 
     def _wants_more(self, now: float) -> bool:
@@ -126,15 +131,16 @@ class Photos:
         waiting = len(self._ready) + len(self._suspects) + len(self._reading) + len(self._backlog.batcher)
         if not self._gate.may_start(now):
             return False
-        if not self._pool.submit(active.job, partial(self._task, active.job), now, queued=waiting > 1):
+        if not self._pool.submit(active.job, partial(self._task, active), now, queued=waiting > 1):
             return False
         self._gate.started(now)
         active.phase, active.sent_at = Phase.RUNNING, now
         return True
 
-    def _task(self, job: Job, number: int, threads: int) -> Task:
-        inbox = self._desk.inbox_of(job.key)
-        return task_of(job, inbox.config, inbox.delivery.stage, number=number, threads=threads)
+    def _task(self, active: Active, number: int, threads: int) -> Task:
+        inbox, compare = self._desk.inbox_of(active.job.key), self._similar.asks(active)
+        task = task_of(active.job, inbox.config, inbox.delivery.stage, number=number, threads=threads)
+        return replace(task, compare=compare)
 
     # What was read.
 
@@ -187,14 +193,29 @@ class Photos:
     def _share_or_draw(self, active: Active) -> None:
         """Let equal content under an equal recipe share a picture; else queue the photo for a worker."""
         job = active.job
-        if self._desk.inbox_of(job.key).config.dedupe == "content":
+        if self._desk.inbox_of(job.key).config.dedupe != "path":
             if not self._twins[job.key.inbox].join(job):
                 active.phase = Phase.WAITING
                 return
             found = self._desk.ledger.find_picture(job.sha256, job.recipe.digest)
-            if found is not None and self._may_share(found.key, job.key) and self._placing.share(active, found):
+            if found is not None and self._may_share(found.key, job.key) and self._sharing.share(active, found):
                 return
-        self.draw(active)
+        self._follow_or_draw(active)
+
+    def _follow_or_draw(self, active: Active) -> None:
+        """Let a photo share with one that looks like it, if its looks are known by now; else queue it for a worker."""
+        if not self._follows(active, self._similar.match(active)):
+            self._similar.begin(active)
+            self.draw(active)
+
+    def _follows(self, active: Active, match: Finished | UnderWay | None) -> bool:
+        """Begin to share a finished picture, or wait for one under way; False when the photo is to be drawn."""
+        if isinstance(match, UnderWay):
+            active.phase = Phase.WAITING
+            self._similar.wait(active, match.key)
+        return isinstance(match, UnderWay) or (
+            isinstance(match, Finished) and self._sharing.share(active, match.row, match.distance)
+        )
 
     def _may_share(self, one: PhotoKey, other: PhotoKey) -> bool:
         """Say whether a photo may copy from another one: a share that hangs must not reach other inboxes."""
@@ -207,6 +228,20 @@ class Photos:
         line.append(active)
 
     # What workers bring.
+
+    def loaded(self, event: PhotoLooks, now: float) -> None:
+        """Answer a worker that has loaded a photo: draw it, or leave it, for it shares what another one gets."""
+        active = self._desk.actives[event.job.key]
+        active.fingerprint = event.fingerprint
+        match = self._similar.match(active)
+        if not self._pool.answer(event.number, draw=match is None, now=now):
+            return  # That worker is dead: what becomes of its photos is decided there.
+        if match is None:
+            self._similar.begin(active)
+        elif not self._desk.takes(active.job.key.inbox):
+            self._desk.leave(active, "dropped", now)
+        elif not self._follows(active, match):
+            self._follow_or_draw(active)
 
     def finished(self, event: PhotoFinished, now: float) -> None:
         """Go on with what a worker made of a photo."""
@@ -224,9 +259,14 @@ class Photos:
 
     def shared(self, request: StageCopy, result: tuple[Staged, int | None] | AnimedError, now: float) -> None:
         """Go on with a photo that is to share a picture; draw it when that picture is gone."""
-        if not self._placing.shared(request, result, now):
-            active = self._desk.actives[request.key]
-            self.draw(active) if self._desk.takes(request.key.inbox) else self._desk.leave(active, "dropped", now)
+        if self._sharing.shared(request, result, now):
+            return
+        self._similar.gone(request.source)
+        active = self._desk.actives[request.key]
+        if self._desk.takes(request.key.inbox):
+            self._follow_or_draw(active)
+        else:
+            self._desk.leave(active, "dropped", now)
 
     def returned(self, jobs: tuple[Job, ...], now: float) -> None:
         """Take back photos that no worker has finished."""
@@ -240,6 +280,7 @@ class Photos:
 
     def drop(self, inbox: str, now: float) -> None:
         """Drop what no worker has begun of one inbox."""
+        self._similar.drop(inbox)
         for active in [each for key, each in self._desk.actives.items() if key.inbox == inbox]:
             if active.phase in UNBEGUN:
                 self._backlog.batcher.discard(active.job.key)

@@ -7,13 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from animed.daemon.active import Phase
-from animed.daemon.putting import Discard, Place, Resolve, Resolved, StageCopy
-from animed.daemon.recipes import EXTENSIONS, is_dated
+from animed.daemon.putting import Discard, Place, Resolve, Resolved
 from animed.daemon.titles import Titles
 from animed.delivery.faults import SourceGone
 from animed.delivery.publish import Placed, Taken
 from animed.errors import AnimedError, PhotoError, PlaceError
-from animed.records import Failure, PlaceFault, Reason
+from animed.records import Failure, Reason
 from animed.schedule.ledger import OutputTakenError
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ class Placing:
     def place(self, active: Active, picture: Picture, now: float) -> None:
         """Give a picture that a worker has staged its name."""
         active.picture, active.staged, active.ext, active.taken = picture, picture.staged, picture.ext, picture.taken
-        self._claim(active, picture.staged, now)
+        self.claim(active, picture.staged, now)
 
     def skip(self, active: Active, cause: str, now: float) -> None:
         """Record a photo that a policy leaves out."""
@@ -66,7 +65,7 @@ class Placing:
 
         self._desk.journal.commit(write, then, now)
 
-    def _claim(self, active: Active, staged: Staged, now: float) -> None:
+    def claim(self, active: Active, staged: Staged, now: float) -> None:
         """Make the first commit: the name and what the staged file is, before the name is taken."""
         job, inbox = active.job, self._desk.inbox_of(active.job.key)
         active.phase, active.name = Phase.PLACING, self._titles.next(active)
@@ -75,6 +74,7 @@ class Placing:
             self._desk.ledger.publish, job.key, stat=job.stat, sha256=job.sha256, recipe=job.recipe.digest,
             style=job.recipe.style, output=active.output, staged=staged, folder=inbox.delivery.stage.folder,
             attempts=job.attempt, now=self._desk.wall(), taken=active.taken, folds=inbox.names.folds,
+            fingerprint=_drawn_as(active),
         )  # fmt: skip
         self._desk.journal.commit(partial(_claimed, active, claim), partial(self._ask, active, staged, now), now)
 
@@ -122,7 +122,7 @@ class Placing:
     def _taken(self, active: Active, staged: Staged, now: float) -> None:
         policy = self._desk.inbox_of(active.job.key).config.on_conflict
         if policy in {"suffix", "overwrite"}:
-            self._claim(active, staged, now)
+            self.claim(active, staged, now)
             return
         self._drop_stage(active)
 
@@ -148,7 +148,7 @@ class Placing:
             return
         if active.staged is not None and self._titles.again(active, error):
             active.refusal = None
-            self._claim(active, active.staged, now)
+            self.claim(active, active.staged, now)
             return
         self._drop_stage(active)
         if isinstance(error, SourceGone):
@@ -167,38 +167,6 @@ class Placing:
             inbox.ask(Discard(active.staged, inbox.delivery.stage))
         active.staged = None
         active.drop_stage(self._desk.system)
-
-    # A picture that is there already.
-
-    def share(self, active: Active, found: Row) -> bool:
-        """Begin to give a photo its own copy of an equal photo's picture; False when that cannot be.
-
-        What its name is made of must be known: the kind of the picture, and, where names tell of it, when the photo was
-        taken. Only a worker can tell what an older record, or the picture's own name, does not.
-        """
-        inbox = self._desk.inbox_of(active.job.key)
-        ext = os.fsdecode(os.path.splitext(found.output or b"")[1])
-        if found.output is None or found.staged is None or ext not in EXTENSIONS:
-            return False
-        if found.taken is None and is_dated(inbox.config):
-            return False
-        active.phase, active.of, active.ext, active.taken = Phase.PLACING, found.output, ext, found.taken
-        inbox.ask(StageCopy(active.job.key, found.output, found.staged, inbox.delivery.stage, active.job.stat.mtime_ns))
-        return True
-
-    def shared(self, request: StageCopy, result: tuple[Staged, int | None] | AnimedError, now: float) -> bool:
-        """Go on with the copy; False when the first picture is gone, so that this photo is to be drawn."""
-        active = self._desk.actives[request.key]
-        if isinstance(result, PlaceError):
-            fault = PlaceFault(result.role, result.code, result.path, result.detail)
-            self._faults.place_fault(active, fault, now)
-        elif isinstance(result, AnimedError):
-            active.of, active.ext, active.taken = b"", "", None
-            return False
-        else:
-            active.staged, active.fd = result
-            self._claim(active, active.staged, now)
-        return True
 
     # What a crash, or a place that failed, left open.
 
@@ -282,6 +250,7 @@ class Placing:
             # Only now does the ledger say so: until then the name must not be looked at, and recorded, a second time.
             self._resolving.discard(row.key)
             self._desk.reporter.recovered(row.key, "done", row.output or b"", row.style)
+            self._desk.left.append(row.key)
             self._desk.look_again(row.key, now)
             if pending is not None:
                 self._originals.put_away(row.key)
@@ -297,3 +266,8 @@ def _claimed(active: Active, claim: Callable[[], object]) -> None:
         active.claimed = False
     else:
         active.claimed = True
+
+
+def _drawn_as(active: Active) -> bytes | None:
+    """Return what others may be compared with: only a photo that was drawn itself, so that likeness makes no chains."""
+    return None if active.of or active.fingerprint is None else active.fingerprint.to_bytes()

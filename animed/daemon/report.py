@@ -64,8 +64,8 @@ class Reporter:
         self._tell(active, "done", output=active.output)
 
     def duplicate(self, active: Active, now: float) -> None:
-        """Log a photo that got its own copy of the picture that the same bytes have already."""
-        self._outcome("duplicate", active, now, **path_fields(active.of, "of"))
+        """Log a photo that got its own copy of the picture that the same bytes, or a similar photo, have already."""
+        self._outcome("duplicate", active, now, **path_fields(active.of, "of"), distance=active.distance)
         self._tell(active, "duplicate", output=active.output)
 
     def skipped(self, active: Active, cause: str, now: float) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 import signal
+from collections import deque
 from typing import TYPE_CHECKING, Final, Literal
 
 from animed.engine.events import (
     UNKILLABLE,
     PhotoFinished,
+    PhotoLooks,
     PoolEvent,
     WorkerDied,
     WorkerOutput,
@@ -18,7 +20,7 @@ from animed.engine.events import (
     WorkerTimeout,
 )
 from animed.engine.output import Output
-from animed.engine.protocol import BootFailed, Message, Ready, Result, Stop, WorkerSpec
+from animed.engine.protocol import BootFailed, Looks, Message, Ready, Result, Stop, Verdict, WorkerSpec
 from animed.records import Failure, Job, Outcome, Picture, PlaceFault, Reason, Task
 from animed.system import shut
 
@@ -62,6 +64,7 @@ class Child:
         self.boot_failure: BootFailed | None = None
         self._outputs = (Output(process.outputs[0], "stdout"), Output(process.outputs[1], "stderr"))
         self._open = True  # its end of the pipe
+        self._unsaid: deque[Verdict] = deque()  # the machine had no room for them yet
         self._heard_at = now
         self._signals: list[tuple[signal.Signals, float]] = []  # what was sent to end it, and when
         self._cause = ""  # why this side ended it
@@ -121,6 +124,27 @@ class Child:
             self._heard_at = now
         self.jobs[task.number] = job
         self.style = job.recipe.style
+        return True
+
+    def answer(self, number: int, *, draw: bool, now: float) -> bool:
+        """Say whether a photo is to be drawn; one that is not is in this worker no longer. As `say`."""
+        self._unsaid.append(Verdict(number, draw))
+        if not draw:
+            del self.jobs[number]
+        return self.say(now)
+
+    def say(self, now: float) -> bool:
+        """Send the answers that wait; False when the machine has no room for them now."""
+        while self._unsaid:
+            try:
+                self.process.channel.send(self._unsaid[0])
+            except (BrokenPipeError, ConnectionResetError):
+                self._unsaid.clear()  # it is dying: its end will tell
+                return True
+            except OSError:
+                self._heard_at = now  # it waits for this side, which is no silence of its own
+                return False
+            self._unsaid.popleft()
         return True
 
     def retire(self, now: float) -> None:
@@ -217,7 +241,9 @@ class Child:
             return
         if fd is not None:
             shut(self.spec.system, fd)
-        if isinstance(message, Ready):
+        if isinstance(message, Looks) and message.number in self.jobs:
+            yield PhotoLooks(self.jobs[message.number], message.number, message.fingerprint)
+        elif isinstance(message, Ready):
             self.ready, self.memory = True, message.memory
             yield WorkerStarted(self.process.pid, message.precision, message.boot_s, message.refused)
         elif isinstance(message, BootFailed):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
-    from animed.records import Job, Outcome
+    from animed.records import Fingerprint, Job, Outcome
 
 UNKILLABLE: Final = "unkillable"  # the cause of a worker that not even SIGKILL ends: the kernel holds it in a call
 WorkerState = Literal["starting", "idle", "busy", "dead"]
@@ -79,6 +79,15 @@ class PhotoFinished:
 
 
 @dataclass(frozen=True, slots=True)
+class PhotoLooks:
+    """A worker has loaded a photo, says what it looks like, and waits for `Pool.answer`."""
+
+    job: Job
+    number: int  # of its task
+    fingerprint: Fingerprint
+
+
+@dataclass(frozen=True, slots=True)
 class PhotosReturned:
     """Photos that the pool hands back unfinished, by its own decision: nothing speaks against them."""
 
@@ -100,6 +109,7 @@ PoolEvent = (
     | WorkerRecycled
     | WorkerOutput
     | PhotoFinished
+    | PhotoLooks
     | PhotosReturned
     | WorkersCannotStart
 )

@@ -16,7 +16,7 @@ import torch
 from animed.engine import rendering, staging
 from animed.engine.reading import read
 from animed.errors import PhotoError, StyleError
-from animed.imaging import encode, geometry, metadata, tensors
+from animed.imaging import encode, fingerprint, geometry, metadata, tensors
 from animed.imaging.decode import Decoded, Wanted, decode
 from animed.records import Picture, Reason, Skip, Stage, Staged, Task, WeightsFile
 from animed.style import runtime, weights
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from animed.records import Fingerprint
     from animed.style.network import Beat, Generator
     from animed.style.runtime import DeviceSetting, PrecisionSetting
 
@@ -114,6 +115,10 @@ class Pipeline:
         height, width = decoded.photo.shape[:2]
         exif = metadata.prepare(decoded.notes.exif, gps=recipe.gps, width=width, height=height) if recipe.exif else b""
         return Loaded(decoded, exif, len(data), self._clock() - began)
+
+    def fingerprint(self, loaded: Loaded) -> Fingerprint | None:
+        """Say what a photo looks like; None for one that is too plain or too small to tell."""
+        return fingerprint.of(loaded.decoded.pixels)
 
     def draw(self, task: Task, loaded: Loaded, beat: Beat) -> Drawn:
         """Run the network over a photo; `beat` is called after every layer.

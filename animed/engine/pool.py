@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import signal
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from animed.engine.child import HINTS, Child, Why
@@ -21,6 +21,7 @@ from animed.engine.events import (
     WorkersCannotStart,
     WorkerStatus,
 )
+from animed.engine.slots import Slot, backoff, delay, status
 from animed.engine.spawn import Process, Start, await_ends, spawn
 
 if TYPE_CHECKING:
@@ -30,20 +31,7 @@ if TYPE_CHECKING:
     from animed.engine.protocol import WorkerSpec
     from animed.records import Job, Task
 
-MAX_BACKOFF: Final = 60.0  # seconds
 AGAIN_S: Final = 0.5  # after a worker's pipe took no photo: nothing else may happen that would let the loop turn
-
-
-@dataclass(slots=True)
-class Slot:
-    """The place of one worker: whoever fills it now, and how its predecessors fared."""
-
-    child: Child | None = None
-    last: WorkerStatus | None = None  # the last worker's, when there is none now
-    start_at: float | None = None  # when the next worker is started
-    boot_strikes: int = 0  # starts in a row that came to nothing
-    crash_strikes: int = 0  # deaths in a row without a finished photo between them
-    surplus: bool = False  # the plan has become smaller: nobody follows
 
 
 class Pool:
@@ -79,6 +67,7 @@ class Pool:
         """Do what is due: end the silent, start the missing."""
         if self._again_at is not None and self._again_at <= now:
             self._again_at = None
+            self._say(now)
         self._lost = [process for process in self._lost if process.exit_code() is None]
         return self._settle([event for child in self._children() for event in child.tick(now)], now)
 
@@ -110,7 +99,7 @@ class Pool:
     @property
     def workers(self) -> tuple[WorkerStatus, ...]:
         """Return every worker as `status` shows it."""
-        return tuple(_status(slot) for slot in self._slots)
+        return tuple(status(slot) for slot in self._slots)
 
     @property
     def ready(self) -> bool:
@@ -155,6 +144,18 @@ class Pool:
             self._reserved = None
         return True
 
+    def answer(self, number: int, *, draw: bool, now: float) -> bool:
+        """Answer a PhotoLooks: the worker draws the photo, or forgets it, and then it is the caller's.
+
+        False when no living worker has it any more: another event says, or has said, what became of it.
+        """
+        child = next((child for child in self._children() if number in child.jobs), None)
+        if child is None:
+            return False
+        if not child.answer(number, draw=draw, now=now):
+            self._again_at = now + AGAIN_S
+        return True
+
     def roll(self, plan: Plan, spec: WorkerSpec, now: float) -> list[PoolEvent]:
         """Take a new plan and specification: workers are replaced one by one as they come to it."""
         self._plan = plan
@@ -189,6 +190,10 @@ class Pool:
         self._settle([], now)
         events += [WorkerDied(process.pid, UNKILLABLE, (), HINTS[UNKILLABLE]) for process in left]
         return [*events, PhotosReturned(returned)] if returned else events
+
+    def _say(self, now: float) -> None:
+        if [child for child in self._children() if not child.say(now)]:
+            self._again_at = now + AGAIN_S
 
     def _children(self) -> list[Child]:
         return [slot.child for slot in self._slots if slot.child]
@@ -233,7 +238,7 @@ class Pool:
         if child is self._reserved:
             self._reserved = None
         if not (self._stopping or slot.surplus):
-            slot.start_at = now + _delay(slot, child)
+            slot.start_at = now + delay(slot, child)
         return events
 
     def _recycle(self, now: float) -> list[PoolEvent]:
@@ -270,29 +275,8 @@ class Pool:
             slot.child = Child(self._start(self._spec, self._plan.threads), self._spec, now)
         except OSError as error:
             slot.boot_strikes += 1
-            slot.start_at = now + _backoff(slot.boot_strikes - 1)
+            slot.start_at = now + backoff(slot.boot_strikes - 1)
             name = errno.errorcode.get(error.errno or 0, "OSError")
             return [WorkerDied(0, f"start:{name}", (), f"A worker process cannot be started: {error.strerror}.")]
         slot.start_at = None
         return []
-
-
-def _delay(slot: Slot, child: Child) -> float:
-    """Return how long the next start waits: not after an agreed end or a first crash, then 1, 2, 4 … 60 s."""
-    if not child.ready and not child.leaving:
-        slot.boot_strikes += 1
-        return _backoff(slot.boot_strikes - 1)
-    if child.leaving:
-        return 0.0
-    slot.crash_strikes += 1
-    return _backoff(slot.crash_strikes - 2)
-
-
-def _backoff(strikes: int) -> float:
-    return min(MAX_BACKOFF, 2.0 ** min(strikes, 6)) if strikes >= 0 else 0.0
-
-
-def _status(slot: Slot) -> WorkerStatus:
-    if slot.child:
-        return slot.child.status
-    return slot.last or WorkerStatus(0, "dead", None, 0, 0)

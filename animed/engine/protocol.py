@@ -11,7 +11,7 @@ import socket
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from animed.records import Outcome, Picture, Task
+from animed.records import Fingerprint, Outcome, Picture, Task
 from animed.system import REAL, STARVED, System
 
 if TYPE_CHECKING:
@@ -59,6 +59,9 @@ class Pipeline(Protocol):
     def load(self, task: Task) -> Any:
         """Read and decode a photo, in the loader's thread; a Skip says that policy leaves it out."""
 
+    def fingerprint(self, loaded: Any) -> Fingerprint | None:
+        """Say what a loaded photo looks like, in the loader's thread; None where that would say nothing."""
+
     def draw(self, task: Task, loaded: Any, beat: Callable[[], None]) -> Any:
         """Run the network; call `beat` as often as convenient to show that work goes on."""
 
@@ -69,6 +72,14 @@ class Pipeline(Protocol):
 @dataclass(frozen=True, slots=True)
 class Stop:
     """Parent to worker: finish what you have, then leave."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Parent to worker: draw the photo that you told the looks of, or leave it."""
+
+    number: int
+    draw: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +103,14 @@ class BootFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class Looks:
+    """Worker to parent: what a loaded photo looks like; the loader waits for the Verdict."""
+
+    number: int
+    fingerprint: Fingerprint
+
+
+@dataclass(frozen=True, slots=True)
 class Started:
     """Worker to parent: the network begins with this photo."""
 
@@ -112,7 +131,7 @@ class Result:
     memory: int | None = None  # bytes that this process alone holds, when it was measured
 
 
-Message = Task | Stop | Ready | BootFailed | Started | Beat | Result
+Message = Task | Stop | Verdict | Ready | BootFailed | Looks | Started | Beat | Result
 
 
 class Channel:

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 import traceback
+from collections import deque
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, cast
 
 from animed.engine import limits, machine
@@ -24,11 +25,13 @@ from animed.engine.protocol import (
     Beat,
     BootFailed,
     Channel,
+    Looks,
     Message,
     Pipeline,
     Ready,
     Result,
     Started,
+    Verdict,
     WorkerSpec,
     clip,
 )
@@ -154,6 +157,7 @@ class Loop:
         self._clock = clock
         self._beat_at = clock()
         self._loaded: queue.Queue[tuple[Task, Any] | None] = queue.Queue(maxsize=1)
+        self._early: deque[Message] = deque()  # came while the loader waited for a verdict
         self._images = 0
 
     def start(self) -> None:
@@ -183,12 +187,36 @@ class Loop:
                 _leave(EXIT_ERROR)
 
     def _load_next(self) -> bool:
-        message = self._link.receive()
+        message = self._early.popleft() if self._early else self._link.receive()
         if not isinstance(message, Task):
             self._loaded.put(None)  # a Stop: the main thread comes to it after the photos before it
             return False
-        self._loaded.put((message, attempt(lambda: self._pipeline.load(message))))
+        loaded = attempt(lambda: self._pipeline.load(message))
+        if not message.compare or isinstance(loaded, Outcome):
+            self._loaded.put((message, loaded))
+        else:
+            self._compare(message, loaded)
         return True
+
+    def _compare(self, task: Task, loaded: Any) -> None:
+        """Tell what a photo looks like, and hand it on only if it is to be drawn.
+
+        All of it in this thread: the network goes on with the photo before, and what is left costs it no wait.
+        """
+        looks = attempt(lambda: self._pipeline.fingerprint(loaded))
+        if isinstance(looks, Outcome):
+            self._loaded.put((task, looks))
+        elif looks is None or self._is_wanted(Looks(task.number, looks)):
+            self._loaded.put((task, loaded))
+
+    def _is_wanted(self, looks: Looks) -> bool:
+        """Ask the parent; what else it sends meanwhile, the next photo or a Stop, waits its turn."""
+        self._link.send(looks)
+        while True:
+            message = self._link.receive()
+            if isinstance(message, Verdict) and message.number == looks.number:
+                return message.draw
+            self._early.append(message)
 
     def _work_next(self) -> bool:
         """Do one photo; its pixels are local here, so that they are freed before the wait for the next."""

@@ -77,11 +77,13 @@ class Ledger(Reader):
         now: float,
         taken: str | None = None,
         folds: bool = False,
+        fingerprint: bytes | None = None,
     ) -> Row:
         """Claim the output name for a staged picture, before it is placed: the first of a photo's two commits.
 
-        `output` is the full path; `attempts` counts this try; `taken` is when the photo was, as its worker said. Raise
-        OutputTakenError when another photo has the name; with `folds`, also in another spelling.
+        `output` is the full path; `attempts` counts this try; `taken` is when the photo was, as its worker said, and
+        `fingerprint` what it looks like, if it was drawn itself. Raise OutputTakenError when another photo has the
+        name; with `folds`, also in another spelling.
         """
 
         def start(old: Row | None) -> Row:
@@ -99,6 +101,7 @@ class Ledger(Reader):
                 folder=folder,
                 attempts=attempts,
                 taken=taken,
+                fingerprint=fingerprint,
             )
 
         return self._change(key, start)

@@ -84,6 +84,14 @@ class Reader:
             (sha256, recipe),
         )
 
+    def fingerprints(self, inbox: str) -> list[tuple[bytes, str, bytes]]:
+        """Return path, recipe (digest) and fingerprint of the photos of an inbox that were drawn and compared."""
+        return self._store.read(
+            "SELECT path, recipe, fingerprint FROM photos WHERE inbox = ? AND status = 'done' "
+            "AND fingerprint IS NOT NULL AND output IS NOT NULL ORDER BY updated",
+            (inbox,),
+        )
+
     def output_owner(self, output: bytes, *, but: PhotoKey = _NOBODY, folds: bool = False) -> PhotoKey | None:
         """Return which photo, `but` that one, has claimed this full path for its picture.
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 # Application id and version live in the file's header. The columns without a type hold whole numbers that may be
 # larger than SQLite's 63 bits (inode numbers, far dates); those travel as text, and a typed column would round them.
 APPLICATION_ID: Final = 0x616E6D64  # "anmd"
-SCHEMA_VERSION: Final = 3
+SCHEMA_VERSION: Final = 4
 SCHEMA: Final = (
     """
     CREATE TABLE photos (
@@ -47,6 +47,7 @@ SCHEMA: Final = (
         moved BLOB,
         taken TEXT,
         fold BLOB,
+        fingerprint BLOB,
         PRIMARY KEY (inbox, path)
     )
     """,
@@ -67,12 +68,13 @@ MIGRATIONS: Final = {
         "UPDATE photos SET fold = folded(output) WHERE output IS NOT NULL",
         "CREATE INDEX photos_by_fold ON photos (fold) WHERE fold IS NOT NULL",
     ),
+    3: ("ALTER TABLE photos ADD COLUMN fingerprint BLOB",),
 }
 
 _COLUMNS = (
     "inbox, path, size, mtime_ns, ctime_ns, status, sha256, recipe, style, attempts, crashes, reason, detail, output, "
     "stage_device, stage_inode, stage_size, stage_sha256, stage_name, stage_folder, "
-    "original_pending, first_seen, updated, next_try, again, moved, taken, fold"
+    "original_pending, first_seen, updated, next_try, again, moved, taken, fold, fingerprint"
 )
 _NAMES = _COLUMNS.split(", ")
 SELECT: Final = f"SELECT {_COLUMNS} FROM photos"  # noqa: S608 -- made of the constant above, never of input
@@ -111,6 +113,7 @@ class Row:
     taken: str | None = (
         None  # when the photo of that picture was, as its worker said; empty: unknown; None: never asked
     )
+    fingerprint: bytes | None = None  # what the photo looks like, if its picture was drawn and photos are compared
 
     def same_stat(self, stat: FileStat) -> bool:
         """Say whether size and mtime are those of the record: what identifies a file across restarts."""
@@ -144,6 +147,7 @@ def to_values(row: Row) -> tuple[Any, ...]:
         row.moved,
         row.taken,
         None if row.output is None else folded(row.output),
+        row.fingerprint,
     )
 
 
@@ -152,7 +156,7 @@ def from_values(values: tuple[Any, ...]) -> Row:
     inbox, path, size, mtime_ns, ctime_ns, status, sha256, recipe, style, attempts, crashes, reason, detail = values[
         :13
     ]
-    output, *staged, folder, pending, first_seen, updated, next_try, again, moved, taken, _ = values[13:]
+    output, *staged, folder, pending, first_seen, updated, next_try, again, moved, taken, _, fingerprint = values[13:]
     return Row(
         PhotoKey(inbox, path),
         size,
@@ -176,6 +180,7 @@ def from_values(values: tuple[Any, ...]) -> Row:
         bool(again),
         moved,
         taken,
+        fingerprint,
     )
 
 

@@ -1,0 +1,264 @@
+"""`dedupe: similar`: photos that look alike share the picture of the first, whatever happens on the way."""
+
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING
+
+import pytest
+
+from animed.daemon.putting import Place, StageCopy
+from animed.errors import PlaceError
+from animed.records import Fingerprint, PlaceFault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from daemon_bench import Bench
+
+GREY = bytes([128] * 8)
+A, B, C, D = b"a.jpg", b"b.jpg", b"c.jpg", b"d.jpg"
+
+
+def like(bits: int) -> Fingerprint:
+    """Return looks that differ in as many bits as the numbers of two of them lie apart."""
+    return Fingerprint((1 << bits) - 1, (1 << bits) - 1, GREY)
+
+
+@pytest.fixture
+def run(bench: Callable[..., Bench]) -> Bench:
+    """Return a daemon whose inbox compares photos."""
+    return bench(dedupe="similar", similar_distance=10)
+
+
+def arrive(run: Bench, *photos: tuple[bytes, int]) -> None:
+    """Let photos come, and each be loaded by a worker; the number says what it looks like."""
+    for path, bits in photos:
+        run.sight(path, content=path)
+        run.load(like(bits), path)
+
+
+def test_similar_photos_wait_for_the_first_outside_of_the_workers(run: Bench) -> None:
+    """Of photos that look alike one is drawn; the others leave their workers at once, and get its picture."""
+    arrive(run, (A, 0), (B, 3), (C, 10))
+    assert run.pool.answers == [(A, True), (B, False), (C, False)]
+    assert [job.key.path for job in run.pool.jobs] == [A]
+    run.draw_all()
+    assert sorted(run.outcomes()) == [("a.jpg", "done"), ("b.jpg", "duplicate"), ("c.jpg", "duplicate")]
+    assert sorted(run.names()) == ["a.cel.jpg", "b.cel.jpg", "c.cel.jpg"]
+    lines = run.log.events("file.duplicate")
+    assert {(line["of"], line["distance"]) for line in lines} == {
+        ("/out/phone/a.cel.jpg", 3),
+        ("/out/phone/a.cel.jpg", 10),
+    }
+    assert all(line["output"] for line in lines)
+    assert run.is_clean()
+
+
+def test_a_photo_like_a_finished_one_shares_its_picture_after_a_restart_too(run: Bench) -> None:
+    """What finished photos look like survives in the ledger."""
+    arrive(run, (A, 0))
+    run.draw_all()
+    run.restart()
+    arrive(run, (B, 10), (C, 11))
+    assert run.pool.answers == [(B, False), (C, True)]
+    run.draw_all()
+    assert run.outcomes() == [("a.jpg", "done"), ("b.jpg", "duplicate"), ("c.jpg", "done")]
+    assert run.is_clean()
+
+
+def test_likeness_makes_no_chains(run: Bench) -> None:
+    """A like B and B like C does not make C like A: photos are compared with drawn ones only, after restarts too."""
+    arrive(run, (A, 0), (B, 8))
+    run.draw_all()
+    run.restart()
+    arrive(run, (C, 16))
+    assert run.pool.answers == [(C, True)]
+    run.draw_all()
+    assert run.outcomes() == [("a.jpg", "done"), ("b.jpg", "duplicate"), ("c.jpg", "done")]
+
+
+def test_the_nearest_finished_photo_is_the_one(run: Bench) -> None:
+    """A photo that is like several shares with the one that it is most like."""
+    arrive(run, (A, 0), (B, 11))
+    run.draw_all()
+    arrive(run, (C, 9))
+    assert [(line["of"], line["distance"]) for line in run.log.events("file.duplicate")] == [
+        ("/out/phone/b.cel.jpg", 2)
+    ]
+
+
+def test_equal_bytes_are_still_shared_without_a_worker(run: Bench) -> None:
+    """Comparing looks is more than comparing content, not something else."""
+    arrive(run, (A, 0))
+    run.draw_all()
+    run.sight(B, content=A)
+    assert not run.pool.jobs
+    assert [line["distance"] for line in run.log.events("file.duplicate")] == [0]
+
+
+@pytest.mark.parametrize("reason", ["truncated", "not_an_image"])
+def test_when_the_first_fails_the_next_is_drawn_without_a_question(run: Bench, reason: str) -> None:
+    """A failure or a back-off of the first passes the lead on; those who waited are compared with each other."""
+    arrive(run, (A, 0), (B, 6), (C, 10), (D, 7))
+    run.fail(reason)
+    assert [(task.path, task.compare) for task in run.pool.tasks[4:]] == [(B, False)]
+    run.draw_all()
+    assert run.outcomes()[-3:] == [("b.jpg", "done"), ("c.jpg", "duplicate"), ("d.jpg", "duplicate")]
+    if reason == "truncated":
+        run.run(60)
+        run.load(like(0), A)
+        assert run.outcomes()[-1] == ("a.jpg", "duplicate")
+    assert run.is_clean()
+
+
+def test_photos_that_are_only_like_the_one_that_failed_are_drawn_both(run: Bench) -> None:
+    """Waiting for the same photo makes two photos no copies of each other."""
+    arrive(run, (A, 10), (B, 0), (C, 20))
+    run.fail("not_an_image")
+    assert sorted(job.key.path for job in run.pool.jobs) == [B, C]
+
+
+def test_a_picture_that_is_gone_is_drawn_anew_once(run: Bench) -> None:
+    """Where somebody deleted the first picture one photo is drawn, and the next one shares that."""
+    arrive(run, (A, 0))
+    run.draw_all()
+    run.world.pictures.clear()
+    arrive(run, (B, 1))
+    assert [(task.path, task.compare) for task in run.pool.tasks[2:]] == [(B, False)]
+    arrive(run, (C, 2))
+    run.draw_all()
+    assert run.outcomes()[1:] == [("b.jpg", "done"), ("c.jpg", "duplicate")]
+    assert run.is_clean()
+
+
+def test_a_forgotten_photo_is_no_match(run: Bench) -> None:
+    """What was forgotten was never seen; it comes back as a new photo, and its duplicates do not count."""
+    arrive(run, (A, 0), (B, 1))
+    run.draw_all()
+    run.ledger.forget([run.key(A)])
+    arrive(run, (C, 2))
+    assert run.pool.answers[-1] == (C, True)
+
+
+def test_a_photo_is_not_like_itself(run: Bench) -> None:
+    """A finished photo that is to be drawn again is drawn, although its old picture looks just the same."""
+    arrive(run, (A, 0))
+    run.draw_all()
+    run.ledger.requeue([run.key(A)])
+    arrive(run, (A, 0))
+    assert run.pool.answers == [(A, True), (A, True)]
+
+
+def test_other_looks_other_recipes_and_plain_photos_are_drawn(bench: Callable[..., Bench]) -> None:
+    """A worker that says nothing of a photo just draws it; in inboxes that do not compare none is asked."""
+    run = bench(dedupe="similar")
+    run.sight(A, content=A)
+    run.sight(B, content=B)
+    run.draw_all()
+    assert [how for _, how in run.outcomes()] == ["done", "done"]
+    run = bench(dedupe="content")
+    run.sight(C, content=C)
+    assert [task.compare for task in run.pool.tasks] == [False]
+
+
+def test_a_death_before_the_answer_leaves_the_photo_to_the_fault(run: Bench) -> None:
+    """Looks that a dying worker sent last decide nothing: its photo is a suspect, and is asked again."""
+    arrive(run, (A, 0))
+    run.draw_all()
+    run.sight(B, content=B)
+    event = run.pool.looks(run.pool.jobs[0], like(1))
+    death = run.pool.die(run.pool.jobs[0])
+    run.event(event)
+    run.event(death)
+    run.run(60)
+    assert [(task.path, task.compare) for task in run.pool.tasks] == [(A, True), (B, True), (B, True)]
+    run.load(like(1), B)
+    assert run.outcomes() == [("a.jpg", "done"), ("b.jpg", "duplicate")]
+    assert run.is_clean()
+
+
+def test_the_death_of_the_first_frees_those_who_wait(run: Bench) -> None:
+    """Nobody waits for a photo that is not in a worker any more."""
+    arrive(run, (A, 0), (B, 1))
+    run.die()
+    run.draw(next(job for job in run.pool.jobs if job.key.path == B))
+    run.run(60)
+    run.load(like(0), A)
+    assert run.outcomes() == [("b.jpg", "done"), ("a.jpg", "duplicate")]
+    assert run.is_clean()
+
+
+def test_a_full_state_folder_holds_up_no_answer(run: Bench) -> None:
+    """While commits wait, workers are still told what to do: they must not look silent."""
+    arrive(run, (A, 0))
+    run.store.full = True
+    run.draw()
+    run.turn()
+    assert run.desk.journal.blocked
+    run.sight(B, content=B)
+    run.store.full = False
+    run.run(60)
+    run.load(like(1), B)
+    assert run.outcomes() == [("a.jpg", "done"), ("b.jpg", "duplicate")]
+
+
+def test_a_stop_drops_what_would_wait(run: Bench) -> None:
+    """While the service ends nothing new waits for anything: the photo is in the inbox, and comes after the restart."""
+    arrive(run, (A, 0))
+    run.sight(B, content=B)
+    run.daemon._drain(None, run.now)
+    run.event(run.pool.looks(next(job for job in run.pool.jobs if job.key.path == B), like(1)))
+    assert [key.path for key in run.desk.actives] == [A]
+    run.draw()
+    run.turn()
+    assert run.daemon._is_over()
+
+
+def test_a_place_that_fails_costs_nobody_a_try(run: Bench) -> None:
+    """An output that is full while the first is staged suspends the place; all come out when it is well."""
+    arrive(run, (A, 0), (B, 1))
+    run.end(PlaceFault("output", errno.ENOSPC, "/out/phone", "no space left"))
+    run.run(120)
+    for _ in range(4):
+        for job in list(run.pool.jobs):
+            run.load(like(0), job.key.path)
+        run.draw_all()
+    assert sorted(how for _, how in run.outcomes()) == ["done", "duplicate"]
+    assert run.is_clean()
+
+
+def test_a_crash_between_the_commits_keeps_the_looks(run: Bench) -> None:
+    """A picture that got its name before the crash is found after it, and others share it."""
+    arrive(run, (A, 0))
+    run.draw()
+    (request,) = run.thread.of(Place)
+    run.world.answers(request)  # and nobody hears of it
+    assert run.status(A) == "publishing"
+    run.restart()
+    assert run.status(A) == "done"
+    arrive(run, (B, 1))
+    assert run.outcomes() == [("a.jpg", "done"), ("b.jpg", "duplicate")]
+
+
+def test_a_reload_that_compares_less_strictly_counts_for_what_comes(run: Bench) -> None:
+    """The distance is a key like others: what was finished before is compared by the new one."""
+    arrive(run, (A, 0), (B, 20))
+    run.draw_all()
+    run.reload(run.changed(similar_distance=50))
+    run.run(5)
+    arrive(run, (C, 60))
+    assert run.outcomes() == [("a.jpg", "done"), ("b.jpg", "done"), ("c.jpg", "duplicate")]
+
+
+def test_a_place_error_while_a_picture_is_copied_puts_the_photo_back(run: Bench) -> None:
+    """The copy is tried again; the photo is neither lost nor drawn."""
+    arrive(run, (A, 0))
+    run.draw_all()
+    run.world.faults[StageCopy] = PlaceError("output", errno.ENOSPC, "/out/phone", "no space left")
+    arrive(run, (B, 1))
+    run.world.heal()
+    run.run(120)
+    run.load(like(1), B)
+    assert run.outcomes() == [("a.jpg", "done"), ("b.jpg", "duplicate")]
+    assert run.is_clean()

@@ -1,0 +1,132 @@
+"""What a photo looks like: what changes a fingerprint, what does not, and when there is none."""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from animed.config import InboxConfig
+from animed.imaging import fingerprint
+from animed.imaging.decode import Decoded, Wanted, decode
+from animed.schedule.likeness import distance, same_tint
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from animed.records import Fingerprint
+
+MOST: int = InboxConfig.model_fields["similar_distance"].default
+
+
+def scene(seed: int, size: tuple[int, int] = (480, 360)) -> Image.Image:
+    """Return a picture with large and small things in it, that differs for each seed."""
+    chance = np.random.default_rng(seed)
+    layers = [
+        np.asarray(Image.fromarray(chance.integers(0, 256, (cells, cells, 3), dtype=np.uint8)).resize(size))
+        for cells in (4, 9, 24)
+    ]
+    return Image.fromarray(np.mean(layers, axis=0).astype(np.uint8))
+
+
+def looks(picture: Image.Image) -> Fingerprint:
+    found = fingerprint.of(np.asarray(picture))
+    assert found is not None
+    return found
+
+
+def saved(picture: Image.Image, form: str, **options: Any) -> Image.Image:
+    target = io.BytesIO()
+    picture.save(target, form, **options)
+    return Image.open(target).convert("RGB")
+
+
+def alike(one: Image.Image, other: Image.Image) -> bool:
+    first, second = looks(one), looks(other)
+    return distance(first, second) <= MOST and same_tint(first, second)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_copy_is_alike(seed: int) -> None:
+    """Saved again, in another format, smaller, or with 2 to 5 % of each side cut off: the same photo."""
+    first = scene(seed)
+    width, height = first.size
+    copies = [
+        saved(first, "JPEG", quality=60),
+        saved(first, "WEBP", quality=70),
+        first.resize((width // 2, height // 2)),
+        saved(first.resize((width // 4, height // 4)), "JPEG", quality=80),
+        *(first.crop((round(width * cut), round(height * cut), round(width * (1 - cut)), round(height * (1 - cut))))
+          for cut in (0.02, 0.05)),
+    ]  # fmt: skip
+    assert [alike(first, copy) for copy in copies] == [True] * len(copies)
+
+
+def test_another_photo_is_not_alike() -> None:
+    """Different scenes, and what is mirrored, turned or without colours, are photos of their own."""
+    first = scene(1)
+    others = [
+        scene(2),
+        first.transpose(Image.Transpose.FLIP_LEFT_RIGHT),
+        first.transpose(Image.Transpose.ROTATE_90),
+        first.transpose(Image.Transpose.ROTATE_180),
+    ]
+    assert [alike(first, other) for other in others] == [False] * len(others)
+    vivid = Image.merge("RGB", (first.getchannel(0), first.getchannel(0).point(lambda v: v // 2), first.getchannel(0)))
+    assert not alike(vivid, vivid.convert("L").convert("RGB"))
+
+
+def test_a_photo_that_is_turned_by_its_orientation_tag_is_the_same() -> None:
+    """The fingerprint is of the photo as people see it, however its pixels are stored."""
+    first = scene(3)
+    exif = Image.Exif()
+    exif[0x0112] = 6  # to be turned by 90 degrees clockwise
+    target = io.BytesIO()
+    first.transpose(Image.Transpose.ROTATE_90).save(target, "JPEG", quality=90, exif=exif)
+    found = decode(target.getvalue(), Wanted(10**7, 256))
+    assert isinstance(found, Decoded)
+    turned = fingerprint.of(found.pixels)
+    assert turned is not None
+    assert distance(looks(first), turned) <= MOST
+
+
+def noise(level: int, width: int = 400, height: int = 300) -> NDArray[np.uint8]:
+    grain = np.random.default_rng(level).normal(level, 4, (height, width, 3))
+    return grain.clip(0, 255).astype(np.uint8)
+
+
+@pytest.mark.parametrize(
+    "pixels",
+    [
+        np.zeros((300, 400, 3), np.uint8),
+        np.full((300, 400, 3), 255, np.uint8),
+        np.full((300, 400, 3), (200, 30, 30), np.uint8),
+        noise(3),
+        noise(128),
+        np.zeros((1, 1, 3), np.uint8),
+        np.asarray(scene(1, (31, 400))),
+    ],
+    ids=["black", "white", "red", "black and grainy", "grey and grainy", "one pixel", "narrow"],
+)
+def test_what_says_nothing_has_no_fingerprint(pixels: NDArray[np.uint8]) -> None:
+    """All-black photos are not duplicates of each other, nor are specks: they are drawn without a question."""
+    assert fingerprint.of(pixels) is None
+
+
+def test_a_flat_inside_says_nothing_either() -> None:
+    """A frame around nothing would otherwise be like every other framed nothing."""
+    framed = np.zeros((400, 400, 3), np.uint8)
+    framed[16:-16, 16:-16] = 128
+    assert fingerprint.of(framed) is None
+
+
+def test_the_library_is_imported_by_the_first_photo_only() -> None:
+    """Who does not compare photos neither needs nor pays for the extra."""
+    import subprocess  # noqa: PLC0415 - this test alone starts an interpreter
+
+    code = "import sys, animed.imaging.fingerprint; sys.exit('imagehash' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
