@@ -1,0 +1,55 @@
+"""Make tests/data/mode_colours.json, by hand: what another program reads from each file of mode_samples.
+
+    python tests/reference_colours.py > tests/data/mode_colours.json
+
+It asks `convert` of ImageMagick (6.9.11, when the values were made), and `vips` (8.14) for AVIF and HEIC, whose alpha
+ImageMagick leaves out. Both agree within one step on every other file, but for these: without a profile of their own
+ImageMagick shows inks as 255 - (C + K - CK/255), as browsers do, and vips through a profile of a press; vips takes
+floating-point TIFFs for linear light; and they round Lab by up to five steps differently. No test runs this.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from mode_samples import COLUMNS, ROWS, SAMPLES, SIDE, middles
+from PIL import Image
+
+SUFFIXES = {"apng": "png", "mpo": "jpeg"}
+
+
+def main() -> None:
+    """Print the table as JSON: for each file the twelve colours as red, green, blue and alpha."""
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name, build in SAMPLES.items():
+            first = name.split()[0]
+            path = Path(folder) / f"sample.{SUFFIXES.get(first, first)}"
+            path.write_bytes(build())
+            colours = np.rint(by_vips(path) if first in {"avif", "heic"} else by_imagemagick(path)).astype(int)
+            rows.append(f"{json.dumps(name)}: {json.dumps(colours.tolist(), separators=(',', ':'))}")
+    sys.stdout.write("{\n" + ",\n".join(rows) + "\n}\n")
+
+
+def by_imagemagick(path: Path) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    """Return the twelve colours of the first picture of a file."""
+    command = ["/usr/bin/convert", f"{path}[0]", "-colorspace", "sRGB", "-depth", "8", "rgba:-"]
+    raw = subprocess.run(command, check=True, capture_output=True).stdout
+    return middles(np.frombuffer(raw, np.uint8).reshape(ROWS * SIDE, COLUMNS * SIDE, 4))
+
+
+def by_vips(path: Path) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    """Return the twelve colours of a file."""
+    wide, narrow = path.with_name("wide.v"), path.with_name("narrow.png")
+    subprocess.run(["/usr/bin/vips", "colourspace", path, wide, "srgb"], check=True)
+    subprocess.run(["/usr/bin/vips", "cast", wide, narrow, "uchar"], check=True)
+    return middles(np.asarray(Image.open(narrow).convert("RGBA")))
+
+
+if __name__ == "__main__":
+    main()
