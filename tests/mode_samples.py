@@ -86,6 +86,11 @@ def _image(mode: str, values: Array) -> Image.Image:
     return Image.frombytes(mode, (COLUMNS * SIDE, ROWS * SIDE), picture.tobytes())
 
 
+def image(mode: str) -> Image.Image:
+    """Return the patches as an RGB, RGBA or CMYK picture."""
+    return _image(mode, {"RGB": _rgb, "RGBA": _rgba, "CMYK": _cmyk}[mode]())
+
+
 def _indices(count: int = 12) -> Array:
     return np.arange(12) % count
 
