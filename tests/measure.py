@@ -3,8 +3,9 @@
     python tests/measure.py import PHOTOS          all photos of a folder at once: outcomes, photos/s, memory growth
     python tests/measure.py kills PHOTOS           the daemon killed at random moments, restarted each time
     python tests/measure.py idle                   what an idle service costs
+    python tests/measure.py corpus PHOTOS          every file below a folder through `once`: outcomes by reason, memory
 
-Options: --edge N (max_edge), --kills N, --seconds N, --seed N, --limit N (photos).
+Options: --edge N (max_edge), --kills N, --seconds N, --seed N, --limit N (photos), --keys YAML (of the inbox).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 from harness import Service, whole
+from measure_corpus import measure_corpus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -34,13 +36,14 @@ FIRST = 200  # photos after which memory must not grow
 def main() -> None:
     """Run one measurement and print its figures as JSON."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    parser.add_argument("what", choices=("import", "kills", "idle"))
+    parser.add_argument("what", choices=("import", "kills", "idle", "corpus"))
     parser.add_argument("photos", type=Path, nargs="?")
     parser.add_argument("--edge", type=int, default=512)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--limit", type=int, default=None)
+    parser.add_argument("--keys", default="")
     options = parser.parse_args()
     root = Path(tempfile.mkdtemp(prefix="animed-measure-"))
     service = Service(root, inbox_keys=f"max_edge: {options.edge}")
@@ -48,6 +51,7 @@ def main() -> None:
         "import": measure_import,
         "kills": measure_kills,
         "idle": measure_idle,
+        "corpus": measure_corpus,
     }
     try:
         print(json.dumps(measures[options.what](service, options), indent=2))  # noqa: T201 - its whole purpose
