@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from animed.engine.protocol import WorkerSpec
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let hundreds of photos of others be drawn, where they are."""
+    parser.addoption("--train", action="store_true", help="test_corpus.py draws all plain photos, not every fiftieth")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _way_in(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Let others pass through the folders above each test's own: some tests become another user."""
