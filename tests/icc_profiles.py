@@ -54,7 +54,8 @@ class Space:
             return b"curv" + bytes(4) + struct.pack(">IH", 1, round(self.gamma * 256))
         steps = np.arange(4096) / 4095
         linear = np.where(steps <= 0.04045, steps / 12.92, ((steps + 0.055) / 1.055) ** 2.4)
-        return b"curv" + bytes(4) + struct.pack(">I", 4096) + np.rint(linear * 65535).astype(">u2").tobytes()
+        table: bytes = np.rint(linear * 65535).astype(">u2").tobytes()
+        return b"curv" + bytes(4) + struct.pack(">I", 4096) + table
 
 
 _D65: Final = (0.3127, 0.3290)
@@ -94,7 +95,7 @@ def _table(lab: Callable[[tuple[float, ...]], Array], grid: int) -> bytes:
     values = np.array([lab(amounts) for amounts in product(steps, repeat=4)])
     # The 16-bit Lab of version 2: 0xFF00 is 100, and a and b are 0 at 0x8000.
     coded = np.column_stack((values[:, 0] * 652.8, (values[:, 1:] + 128) * 256))
-    body = np.rint(coded.clip(0, 65535)).astype(">u2").tobytes()
+    body: bytes = np.rint(coded.clip(0, 65535)).astype(">u2").tobytes()
     identity = struct.pack(">9i", *(65536 if index % 4 == 0 else 0 for index in range(9)))
     line = struct.pack(">2H", 0, 65535)
     head = b"mft2" + bytes(4) + bytes((4, 3, grid, 0)) + identity + struct.pack(">2H", 2, 2)

@@ -20,6 +20,7 @@ from animed.daemon.parts import plan_of
 
 if TYPE_CHECKING:
     import argparse
+
     from harness import Service
 
 MIB: Final = 1 << 20

@@ -19,7 +19,7 @@ from animed.style.runtime import Precision
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from animed.system import System
 
@@ -67,7 +67,7 @@ class Bench:
         path.write_bytes(data)
         own = {key: changes.pop(key) for key in ("max_pixels", "animated") if key in changes}
         values = {"strength": 0.0, "max_edge": 1024, "output_format": "same", "quality": 92, **changes}
-        recipe = Recipe("cel", "0" * 64, "half_pixel", **{"exif": True, "gps": True, **values})  # type: ignore[arg-type]
+        recipe = Recipe("cel", "0" * 64, "half_pixel", **{"exif": True, "gps": True, **values})
         return Task(
             number=1,
             root=str(self.folder),
@@ -76,7 +76,7 @@ class Bench:
             recipe=recipe,
             stage=Stage("/nowhere", ".temp-", None, keep_mtime=True),
             threads=1,
-            **{"max_pixels": 10**7, "animated": "first", **own},  # type: ignore[arg-type]
+            **{"max_pixels": 10**7, "animated": "first", **own},
         )
 
     def draw(self, data: bytes, name: str = "photo", **changes: Any) -> Drawn:
@@ -95,7 +95,9 @@ def on_white(colours: Array) -> Array:
     return shown
 
 
-def delta_e(one: Array, other: Array) -> Array:
+def delta_e(one: ArrayLike, other: ArrayLike) -> Array:
     """Return the CIE Delta E 2000 of (…, 3) sRGB colours of 0 … 255."""
-    difference: Array = deltaE_ciede2000(rgb2lab(np.asarray(one) / 255), rgb2lab(np.asarray(other) / 255))
+    difference: Array = deltaE_ciede2000(  # type: ignore[no-untyped-call]  # the library gives no types
+        rgb2lab(np.asarray(one) / 255), rgb2lab(np.asarray(other) / 255)
+    )
     return difference

@@ -1,10 +1,11 @@
-"""Picture files that Pillow cannot write, made from arrays by their formats' own rules: PNG, TIFF and BMP of any depth."""
+"""Picture files that Pillow cannot write, made from arrays by the formats' own rules: PNG, TIFF, BMP."""
 
 from __future__ import annotations
 
 import struct
 import zlib
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
@@ -18,9 +19,7 @@ if TYPE_CHECKING:
 
 GREY, RGB, PALETTE, GREY_ALPHA, RGBA = 0, 2, 3, 4, 6  # colour types of a PNG
 # First row, first column, and steps down and to the right, of the seven passes of an interlaced PNG.
-_PASSES: Final = (
-    *((0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1)),
-)
+_PASSES: Final = (*((0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1)),)
 
 
 def packed(rows: Array, depth: int) -> list[bytes]:
@@ -90,7 +89,8 @@ class Tiff:
     def _strip(self, part: Array) -> bytes:
         """Return some rows of values as bytes."""
         if self.predictor:
-            part = np.diff(part.astype(np.int16), axis=1, prepend=0) & 255
+            shifted = np.pad(part, ((0, 0), (1, 0), (0, 0)))[:, :-1]
+            part = (part - shifted) & 255
         flat = part.reshape(part.shape[0], -1)
         if self.bits < 8:
             data = b"".join(packed(flat, self.bits))
@@ -187,7 +187,7 @@ def run_lengths(rows: Array) -> bytes:
     coded = b""
     for row in rows[::-1]:
         starts = [0, *(np.flatnonzero(np.diff(row)) + 1), len(row)]
-        for start, end in zip(starts[:-1], starts[1:], strict=True):
+        for start, end in pairwise(starts):
             coded += bytes((end - start, row[start]))
         coded += b"\0\0"
     return coded + b"\0\1"
@@ -198,7 +198,7 @@ def nibble_runs(rows: Array) -> bytes:
     coded = b""
     for row in rows[::-1]:
         starts = [0, *(np.flatnonzero(np.diff(row)) + 1), len(row)]
-        for start, end in zip(starts[:-1], starts[1:], strict=True):
+        for start, end in pairwise(starts):
             coded += bytes((end - start, row[start] * 17))
         coded += b"\0\0"
     return coded + b"\0\1"

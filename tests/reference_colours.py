@@ -65,7 +65,15 @@ def profiles() -> dict[str, Any]:
             path, own = Path(folder) / "sample.tiff", Path(folder) / "own.icc"
             image(mode).save(path)
             own.write_bytes(profile)
-            command = ["/usr/bin/convert", path, "-intent", "relative", "-black-point-compensation", "-profile", own]
+            command: list[str | Path] = [
+                "/usr/bin/convert",
+                path,
+                "-intent",
+                "relative",
+                "-black-point-compensation",
+                "-profile",
+                own,
+            ]
             command += ["-profile", SRGB, "-depth", "8", "rgb:-"]
             raw = subprocess.run(command, check=True, capture_output=True).stdout
             found = middles(np.frombuffer(raw, np.uint8).reshape(ROWS * SIDE, COLUMNS * SIDE, 3))
@@ -90,7 +98,16 @@ def by_imagemagick(path: Path) -> Array:
 def by_profile(path: Path) -> Array:
     """Return the twelve colours of a file in Lab: that of ICC profiles, with the white of D50."""
     shown = path.with_name("shown.png")
-    command = ["/usr/bin/vips", "icc_export", path, shown, "--output-profile", SRGB, "--intent", "relative"]
+    command: list[str | Path] = [
+        "/usr/bin/vips",
+        "icc_export",
+        path,
+        shown,
+        "--output-profile",
+        SRGB,
+        "--intent",
+        "relative",
+    ]
     subprocess.run(command, check=True)
     return middles(np.asarray(Image.open(shown).convert("RGBA")))
 

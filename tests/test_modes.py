@@ -12,15 +12,18 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 import numpy as np
 import pytest
-from mode_samples import SAMPLES, SIDE, middles
+from mode_samples import REFUSED, SAMPLES, SIDE, middles
 from photo_bench import Bench, delta_e, on_white
 
+from animed.errors import PhotoError
 from animed.imaging.encode import SUFFIXES, PictureFormat
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-TABLE: Final[dict[str, list[list[int]]]] = json.loads((Path(__file__).parent / "data" / "mode_colours.json").read_text())
+TABLE: Final[dict[str, list[list[int]]]] = json.loads(
+    (Path(__file__).parent / "data" / "mode_colours.json").read_text()
+)
 FORMS: Final[tuple[str, ...]] = get_args(PictureFormat)
 # Steps of a byte. Deep values are rounded, and YCbCr is turned to RGB, a step apart by different libraries; those that
 # decode AVIF and HEIC differ in two. Lab in 8 bits has steps so coarse that rounding it makes four of sRGB.
@@ -41,7 +44,7 @@ def expected(name: str) -> NDArray[Any]:
 
 
 def steps(name: str) -> int:
-    return STEPS.get(name, STEPS.get(name.split()[0], 1))
+    return STEPS.get(name, STEPS.get(name.split(maxsplit=1)[0], 1))
 
 
 def test_the_table_has_every_mode() -> None:
@@ -76,3 +79,12 @@ def test_lossy_pictures_have_the_colours_of_the_reference(bench: Bench, name: st
     # The reference's own steps, seen where eyes see steps best.
     allowed = LOSS[form] + 0.5 * steps(name)
     assert delta_e(found[seen, :3], reference[seen, :3]).max() <= allowed
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_not_read_is_refused_and_never_drawn_wrong(bench: Bench, name: str) -> None:
+    """A sound file of a rare sort is refused by a reason that says so."""
+    build, reason = REFUSED[name]
+    with pytest.raises(PhotoError) as caught:
+        bench.draw(build())
+    assert caught.value.reason == reason

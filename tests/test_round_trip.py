@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.uint8]
 
 # What a network of 48 pixels would see of these is far less than the photo.
-SMALL: Final = {"max_edge": 48, "output_size": "original"}
+SMALL: Final[dict[str, Any]] = {"max_edge": 48, "output_size": "original"}
 
 
 @pytest.fixture(scope="module")

@@ -106,7 +106,7 @@ def assert_upright(drawn: Drawn) -> None:
 @pytest.mark.parametrize("orientation", range(1, 9))
 @pytest.mark.parametrize("form", FORMS)
 def test_by_exif(bench: Bench, form: str, orientation: int) -> None:
-    """The EXIF orientation is applied, and the picture has none but 1. (An AVIF file has it in boxes besides.)"""
+    """The EXIF orientation is applied, and the picture has none but 1; an AVIF file has it in boxes besides."""
     data = saved(laid(orientation), form, exif=exif(orientation))
     drawn = bench.draw(data)
     assert_upright(drawn)
@@ -122,9 +122,7 @@ def test_heic_by_its_boxes(bench: Bench, orientation: int, output: str) -> None:
 
 @pytest.mark.parametrize("orientation", range(1, 9))
 @pytest.mark.parametrize("order", ["<", ">"])
-def test_heic_by_its_boxes_though_exif_says_it_too(
-    bench: Bench, orientation: int, order: Literal["<", ">"]
-) -> None:
+def test_heic_by_its_boxes_though_exif_says_it_too(bench: Bench, orientation: int, order: Literal["<", ">"]) -> None:
     """A HEIC file of a phone says it twice, in boxes and in EXIF, and is turned once."""
     assert_upright(bench.draw(heic(orientation, orientation, order)))
 
