@@ -56,7 +56,7 @@ def measure_corpus(service: Service, options: argparse.Namespace) -> dict[str, A
         "files_per_s": round(pictures / seconds, 2),
         "exit": status,
         "workers": {name: len(service.events(name)) for name in WORKERS},
-        "output_of_workers": sorted({row.get("text", "")[:150] for row in service.events("worker.output")}),
+        "output_of_workers": sorted({row["line"][:150] for row in service.events("worker.output")})[:40],
         "peak_mib": {f"worker {number}": peak // MIB for number, peak in enumerate(peaks.values())},
         "budget_mib": the_plan.max_memory // MIB,
         "stderr": service.errors.read_text()[-2000:],

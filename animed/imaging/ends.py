@@ -146,7 +146,19 @@ def _palette(flags: bytes) -> int:
 
 def _webp_ends(data: bytes) -> bool:
     """Hold the container's size against the file; a missing byte of padding at the end is common, and no loss."""
-    return number("<I", data, 4) + 8 <= len(data) + 1
+    missing = number("<I", data, 4) + 8 - len(data)
+    return missing <= 0 or (missing == 1 and _odd_at_end(data))
+
+
+def _odd_at_end(data: bytes) -> bool:
+    """Say whether the last chunk of a WebP ends with the file, and would have had a byte of padding."""
+    at = 12
+    while at + 8 <= len(data):
+        at += 8 + number("<I", data, at + 4)
+        if at == len(data):
+            return bool(at % 2)
+        at += at % 2
+    return False
 
 
 def _boxed_ends(data: bytes) -> bool:

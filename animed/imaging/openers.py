@@ -43,6 +43,9 @@ _OPTIONAL: Final = frozenset({"webp", "avif"})  # what a Pillow may be built wit
 _ANIMATED: Final = frozenset({"gif", "webp", "png", "avif"})  # the frames of a TIFF or an MPO are pages and views
 _PAGES: Final = 64  # of a TIFF that are looked at for one in full size
 _NEW_TYPE, _OLD_TYPE = 254, 255  # NewSubfileType, SubfileType
+_BITS, _PLANES = 258, 284  # BitsPerSample, PlanarConfiguration
+_APART: Final = 2  # a plane for each colour
+_DEEP: Final = 16  # bits
 _PART: Final = 1 | 4  # bits of NewSubfileType: reduced, a mask
 _REDUCED: Final = 2  # as SubfileType says it
 _UPRIGHT: Final = 1
@@ -66,6 +69,7 @@ def opened(data: bytes, kind: Kind) -> ImageFile:
     image = _PLUGINS[kind](io.BytesIO(data))
     if isinstance(image, TiffImageFile):
         _turn_to_full_page(image)
+        _read_planes_deep(image)
     return image
 
 
@@ -106,6 +110,23 @@ def _turn_to_full_page(image: TiffImageFile) -> None:
         if not (_whole(image.tag_v2.get(_NEW_TYPE)) & _PART or _whole(image.tag_v2.get(_OLD_TYPE)) == _REDUCED):
             return
     image.seek(0)
+
+
+def _read_planes_deep(image: TiffImageFile) -> None:
+    """Have planes of 16 bits without compression read as such: Pillow takes their bytes for pixels.
+
+    Planes that it cannot read so (those of inks) are an error when they are loaded, and no picture of noise.
+    """
+    bits = image.tag_v2.get(_BITS)
+    if image.tag_v2.get(_PLANES) != _APART or not isinstance(bits, tuple) or set(bits) != {_DEEP}:
+        return
+    order = "L" if image.tag_v2.prefix == b"II" else "B"
+    image.tile = [
+        tile._replace(args=(f"{tile.args[0]};16{order}", *tile.args[1:]))
+        if tile.codec_name == "raw" and isinstance(tile.args, tuple)
+        else tile
+        for tile in image.tile
+    ]
 
 
 def _whole(value: object) -> int:
