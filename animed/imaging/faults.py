@@ -27,7 +27,8 @@ _LARGE: Final = re.compile(r"(?i)exceeds limit|decompressed data too large|too m
 _SHORT: Final = re.compile(r"(?i)truncated|unexpected end of file|outside of file bounds|insufficient input data")
 # … and that a file may be sound, but is of a sort that they do not read.
 _FOREIGN: Final = re.compile(
-    r"(?i)unsupported|not supported|cannot handle|not configured|unknown (?:compression|pixel mode|raw mode|data organi)"
+    r"(?i)unsupported|not supported|cannot handle|not configured|"
+    r"unknown (?:compression|pixel mode|raw mode|data organi)"
 )
 # Ways to pack a TIFF that its library may be built without: JBIG, JPEG 2000, LERC, LZMA, Zstandard, WebP, JPEG XL.
 _RARE: Final = frozenset({34661, 34712, 34887, 34925, 50000, 50001, 50002})
