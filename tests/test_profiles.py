@@ -36,8 +36,9 @@ FINEST: Final[dict[str, dict[str, Any]]] = {
     "WEBP": {"lossless": True},
     "AVIF": {"quality": 100, "subsampling": "4:4:4"},
 }
-# Delta E 2000 that is allowed. WebP has no full chroma and 219 steps of luma: what it loses comes on top.
-ALLOWED: Final = {"jpeg": 2.0, "png": 2.0, "avif": 2.0, "webp": 3.0}
+# Delta E 2000 that is allowed. WebP has no full chroma and 219 steps of luma, each of which is a large one in the dark
+# of ProPhoto RGB (2.2 measured there).
+ALLOWED: Final = {"jpeg": 2.0, "png": 2.0, "avif": 2.0, "webp": 2.5}
 
 
 @pytest.fixture(scope="module")
