@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import io
 import warnings
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 from animed.errors import PhotoError
 from animed.imaging import alpha as transparency
+from animed.imaging import iptc
 from animed.imaging.faults import BROKEN
-from animed.records import OutputFormat, Reason
+from animed.imaging.metadata import Imprint
+from animed.records import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,35 +24,53 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from animed.imaging.sniff import Kind
+    from animed.records import OutputFormat, Recipe, Subsampling
 
 PictureFormat = Literal["jpeg", "png", "webp", "avif"]
 
 SUFFIXES: Final[Mapping[PictureFormat, str]] = {"jpeg": ".jpg", "png": ".png", "webp": ".webp", "avif": ".avif"}
 FINE_QUALITY: Final = 90  # from here on, colour is kept at full resolution
-_SAME: Final[Mapping[Kind, PictureFormat]] = {
-    "jpeg": "jpeg",
-    "png": "png",
-    "webp": "webp",
-    "avif": "avif",
-    "heic": "jpeg",  # this and the next are photos that few programs can show
-    "raw": "jpeg",
+# Pixels of the longer side: what the encoders take, and for AVIF what the usual decoders do.
+MOST_EDGE: Final[Mapping[PictureFormat, int]] = {"jpeg": 65_500, "png": 2**31 - 1, "webp": 16_383, "avif": 32_768}
+# What `same` makes of each kind of photo; of all others it makes png.
+_SAME: Final[Mapping[str, PictureFormat]] = {
+    **{"jpeg": "jpeg", "png": "png", "webp": "webp", "avif": "avif"},
+    **{"heic": "jpeg", "heif": "jpeg", "raw": "jpeg"},
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Coding:
+    """How pixels become the bytes of a file."""
+
+    form: PictureFormat
+    quality: int = 92  # 1 … 100, of the lossy formats
+    subsampling: Subsampling = "auto"
+    progressive: bool = True
+    threads: int = 1  # at most, where the encoder knows threads
+
+
+def coding(kind: Kind, recipe: Recipe, threads: int) -> Coding:
+    """Return how the picture of a photo of this kind is written."""
+    form = output_format(kind, recipe.output_format)
+    return Coding(form, recipe.quality, recipe.subsampling, recipe.progressive, threads)
 
 
 def encode(
     pixels: NDArray[np.uint8],
+    coding: Coding,
     *,
-    form: PictureFormat,
-    quality: int,
     alpha: NDArray[np.uint8] | None = None,
-    exif: bytes = b"",
     profile: bytes = b"",
-    threads: int = 1,
+    imprint: Imprint | None = None,
 ) -> bytes:
     """Return (H, W, 3) pixels, in the space of `profile` or sRGB, as the bytes of a file.
 
     `alpha` is (H, W); the formats that have none lay the picture on white. Raise PhotoError("encode") where it fails.
     """
+    form = coding.form
+    height, width = pixels.shape[:2]
+    demand_fit(form, width, height)
     if alpha is not None and form == "jpeg":
         pixels, alpha = transparency.on_white(pixels, alpha), None
     target = io.BytesIO()
@@ -56,35 +78,55 @@ def encode(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             image = Image.fromarray(pixels if alpha is None else np.dstack((pixels, alpha)))
-            image.save(target, form.upper(), exif=exif, icc_profile=profile or None, **_options(form, quality, threads))
+            options = _options(coding) | _carried(form, imprint or Imprint())
+            image.save(target, form.upper(), icc_profile=profile or None, **options)
     except (*BROKEN, MemoryError) as error:
-        height, width = pixels.shape[:2]
         cause = " ".join(str(error).split()) or type(error).__name__
         raise PhotoError(Reason.ENCODE, f"{width}x{height} as {form}: {cause}") from error
-    return target.getvalue()
+    data = target.getvalue()
+    return iptc.embedded(data, imprint.iptc) if imprint and form == "jpeg" else data
+
+
+def demand_fit(form: PictureFormat, width: int, height: int) -> None:
+    """Raise PhotoError("encode") for a picture that is longer than its format can be."""
+    most = MOST_EDGE[form]
+    if max(width, height) > most:
+        detail = f"{width}\u00d7{height} is too large for {form}, whose sides have at most {most} pixels"
+        raise PhotoError(Reason.ENCODE, f"{detail}; output_format: png takes it, output_size: styled makes it smaller")
 
 
 def output_format(kind: Kind, wanted: OutputFormat) -> PictureFormat:
-    """Return the format of a picture: `same` keeps jpeg, png, webp and avif, and makes jpeg of photos, else png."""
-    if wanted != "same":
-        return wanted
-    return _SAME.get(kind, "png")
+    """Return the format of a picture: `same` keeps those that can be written; photos of phones and cameras are jpeg."""
+    return _SAME.get(kind, "png") if wanted == "same" else wanted
 
 
-def _options(form: PictureFormat, quality: int, threads: int) -> dict[str, Any]:
+def _options(coding: Coding) -> dict[str, Any]:
     """Return how each format is written."""
-    colour_rate = "4:4:4" if quality >= FINE_QUALITY else "4:2:0"
+    colour = coding.subsampling
+    if colour == "auto":
+        colour = "4:4:4" if coding.quality >= FINE_QUALITY else "4:2:0"
+    lossy = {"quality": coding.quality}
     options: dict[PictureFormat, dict[str, Any]] = {
-        "jpeg": {"quality": quality, "subsampling": colour_rate, "optimize": True, "progressive": True},
+        "jpeg": {**lossy, "subsampling": colour, "optimize": True, "progressive": coding.progressive},
         "png": {"compress_level": 6},
-        "webp": {"quality": quality, "method": 4},
-        # The shape of a photo with clear parts is not up to `quality`.
+        "webp": {**lossy, "method": 4},
         "avif": {
-            "quality": quality,
-            "subsampling": colour_rate,
+            **lossy,
+            "subsampling": colour,
             "speed": 6,
-            "max_threads": threads,
+            "max_threads": coding.threads,
+            # The shape of a photo with clear parts is not up to `quality`.
             "advanced": {"alpha:lossless": "1"},
         },
     }
-    return options[form]
+    return options[coding.form]
+
+
+def _carried(form: PictureFormat, imprint: Imprint) -> dict[str, Any]:
+    """Return how the library is told what a picture carries."""
+    if form != "png":
+        return {"exif": imprint.exif, "xmp": imprint.xmp}
+    chunks = PngInfo()
+    if imprint.xmp:
+        chunks.add_itxt("XML:com.adobe.xmp", imprint.xmp.decode())
+    return {"exif": imprint.exif, "pnginfo": chunks}

@@ -1,43 +1,32 @@
-"""The EXIF data of a photo that its picture keeps: what describes the photo, not what describes the file's bytes.
+"""What a photo says of itself, and what its picture carries of that: EXIF, XMP, IPTC, and when it was taken.
 
-Malformed EXIF is common, and never a reason to fail a photo: what cannot be carried over is left out.
+Malformed metadata are common, and never a reason to fail a photo: what cannot be carried over is left out.
 """
 
 from __future__ import annotations
 
+import binascii
 import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from PIL import ExifTags, Image
+from animed.imaging import described, exif, ifd, iptc, taken, xmp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from PIL import Image
 
-Tags = dict[int, Any]
-
-SOFTWARE: Final = "animed"
-MAX_BYTES: Final = 65_533  # of a JPEG segment, without its marker and length
+    from animed.imaging.exif import Frame
+    from animed.imaging.taken import Moment
+    from animed.records import Recipe
 
 _ORIENTATION: Final = 0x0112
-_SOFTWARE: Final = 0x0131
-_EXIF: Final = 0x8769
-_GPS: Final = 0x8825
-_MAKER_NOTE: Final = 0x927C
-_INTEROP: Final = 0xA005  # Names the colour space too ("R03" is Adobe RGB), and the picture is sRGB.
-_COLOUR_SPACE: Final = 0xA001
-_WIDTH: Final = 0xA002
-_HEIGHT: Final = 0xA003
-_SRGB: Final = 1
 _UPRIGHT: Final = 1
-
-# The main directory of a TIFF also holds where its strips are and how they are packed, so the list says what is kept:
-# title, camera, resolution, date, author, copyright, host, rating, and the titles that Windows writes.
-_KEPT: Final = (
-    *(0x010E, 0x010F, 0x0110, 0x011A, 0x011B, 0x0128, 0x0132, 0x013B, 0x013C, 0x8298, 0x4746, 0x4749),
-    *(0x9C9B, 0x9C9C, 0x9C9D, 0x9C9E, 0x9C9F),
-)
-# What reading or writing malformed EXIF makes the library raise.
+_XMP_TAG: Final = 700
+_IPTC_TAG: Final = 33_723
+_PHOTOSHOP_TAG: Final = 34_377
+_IPTC_RESOURCE: Final = 0x0404
+_MOST_TEXT: Final = 4 * 2**20  # hexadecimal digits of a profile in a PNG's text
+# What reading malformed metadata makes the library raise.
 _MALFORMED: Final = (
     *(SyntaxError, OSError, ValueError, TypeError, KeyError, IndexError, AttributeError, struct.error),
     *(OverflowError, ZeroDivisionError, AssertionError, EOFError, RuntimeError),
@@ -46,12 +35,29 @@ _MALFORMED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """What a photo says of itself."""
+    """What a photo says of itself, bounded and without what no picture keeps."""
 
-    exif: bytes = b""  # for `prepare`
-    xmp: bytes = b""
-    iptc: bytes = b""
-    taken: str = ""  # when, by the camera's own clock: 2024-05-17T18:03:59; empty where that is unknown
+    exif: bytes = b""  # as `exif.read` gives it
+    xmp: bytes = b""  # the packet as it is; at most xmp.MAX_READ bytes
+    iptc: bytes = b""  # an IIM block, as `iptc.read` gives it
+    texts: tuple[tuple[str, str], ...] = ()  # of a PNG, by the qualified name that XMP has for them
+    turned: bool = False  # the photo's pixels were stored turned
+    moment: Moment | None = None  # when the photo was taken
+    told: bool = False  # …which only something else than EXIF says
+
+    @property
+    def taken(self) -> str:
+        """Return when the photo was taken, by the camera's own clock: 2024-05-17T18:03:59; empty for unknown."""
+        return self.moment.when if self.moment else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Imprint:
+    """What a picture carries besides its pixels, ready to be written."""
+
+    exif: bytes = b""  # with its marker, in one JPEG segment at most; empty for none
+    xmp: bytes = b""  # a packet, in one JPEG segment at most
+    iptc: bytes = b""  # an IIM block; only JPEG holds one
 
 
 def orientation(image: Image.Image) -> int:
@@ -63,70 +69,104 @@ def orientation(image: Image.Image) -> int:
     return found if isinstance(found, int) and 1 <= found <= 8 else _UPRIGHT  # noqa: PLR2004 - the eight there are
 
 
-def extract(image: Image.Image) -> Notes:
-    """Return what a loaded picture says of itself; what is malformed is left out."""
-    return Notes(exif=_exif(image))
+def extract(image: Image.Image, data: bytes = b"") -> Notes:
+    """Return what a loaded picture says of itself; `data` is its file.
 
-
-def prepare(exif: bytes, *, gps: bool, width: int, height: int) -> bytes:
-    """Return what the picture of this size carries: upright, sRGB, without thumbnail, without GPS unless `gps`.
-
-    `exif` is that of `Notes`. Empty input gives a record of the program alone.
+    A TIFF, and what cameras make of it for raw pictures, has its EXIF tags in its own directories.
     """
-    kept = Image.Exif()
-    kept.load(exif)
-    parts = {tag: dict(kept.get_ifd(tag)) for tag in (_EXIF, _GPS) if tag in kept and (gps or tag != _GPS)}
-    detail = parts.setdefault(_EXIF, {})
-    detail.pop(_INTEROP, None)
-    detail |= {_COLOUR_SPACE: _SRGB, _WIDTH: width, _HEIGHT: height}
-    main = {tag: kept[tag] for tag in _KEPT if tag in kept}
-    return _first_that_fits(main | {_ORIENTATION: _UPRIGHT, _SOFTWARE: SOFTWARE}, parts)
+    whole = data if data.startswith(ifd.HEADERS) else _exif(image)
+    record, block = exif.read(whole), iptc.read(_iptc(image))
+    packet = _bytes(image.info.get("xmp")) or _profile(image, "xmp") or _tag(image, _XMP_TAG)
+    packet = packet if len(packet) <= xmp.MAX_READ else b""
+    turned = exif.turned(whole) or image.info.get("original_orientation") not in {None, _UPRIGHT}
+    moment, told = _moment(record, packet, block, str(image.info.get("Creation Time", "")))
+    return Notes(record, packet, block, _texts(image), turned, moment, told)
+
+
+def imprint(notes: Notes, recipe: Recipe, frame: Frame, *, source: str) -> Imprint:
+    """Return what the picture of a photo carries by a recipe; `source` is the SHA-256 of the photo's file, in hex.
+
+    Without `recipe.exif` that is nothing but how it came about.
+    """
+    made = described.made(recipe, source)
+    if not recipe.exif:
+        return Imprint(xmp=xmp.write(made))
+    block = notes.iptc if recipe.gps else iptc.without_place(notes.iptc)
+    # What comes later wins: XMP is what programs of today write, IPTC and the texts of a PNG may be old.
+    properties = (
+        described.from_texts(notes.texts)
+        | described.from_texts(described.iptc_texts(block))
+        | (described.dated(notes.moment) if notes.moment else {})
+        | described.kept(xmp.read(notes.xmp), turned=notes.turned, gps=recipe.gps)
+    )
+    return Imprint(
+        exif.prepare(notes.exif, frame, gps=recipe.gps, found=notes.moment if notes.told else None),
+        xmp.write(made | {name: element for name, element in properties.items() if name not in made}),
+        block,
+    )
+
+
+def _moment(record: bytes, packet: bytes, block: bytes, text: str) -> tuple[Moment | None, bool]:
+    """Return when a photo was taken, and whether only something else than EXIF says so."""
+    original, digitised, changed = exif.moments(record)
+    if original is not None:
+        return original, False
+    said = xmp.read(packet)
+    first = taken.first(xmp.text_of(said, name) for name in (described.TAKEN, described.CREATED))
+    if first is not None:
+        return first, True
+    second = taken.first(xmp.text_of(said, name) for name in described.DIGITISED)
+    for moment, told in ((digitised, False), (second, True), (iptc.moment(block), True), (taken.parse(text), True)):
+        if moment is not None:
+            return moment, told
+    return changed, False
 
 
 def _exif(image: Image.Image) -> bytes:
-    """Return the descriptive EXIF as EXIF bytes; empty where there is none, or it is malformed."""
+    """Return the EXIF data of a picture as they are in its file."""
+    return _bytes(image.info.get("exif")) or _profile(image, "exif") or _profile(image, "APP1")
+
+
+def _iptc(image: Image.Image) -> bytes:
+    """Return the IIM block of a picture, wherever its format has it."""
+    resources = image.info.get("photoshop")
+    if isinstance(resources, dict):
+        return _bytes(resources.get(_IPTC_RESOURCE))
+    profile = _profile(image, "iptc")
+    return iptc.resource(profile) or profile or iptc.resource(_tag(image, _PHOTOSHOP_TAG)) or _tag(image, _IPTC_TAG)
+
+
+def _tag(image: Image.Image, tag: int) -> bytes:
+    """Return a TIFF's tag as bytes; some programs write bytes as numbers of four."""
+    tags = getattr(image, "tag_v2", None)
+    if tags is None:
+        return b""
     try:
-        exif = image.getexif()
-        main = {tag: exif[tag] for tag in _KEPT if tag in exif}
-        parts = {tag: dict(exif.get_ifd(tag)) for tag in (_EXIF, _GPS) if tag in exif}
+        value = tags.get(tag)
+        if isinstance(value, tuple) and value and isinstance(value[0], int):
+            return struct.pack(f"<{len(value)}{'I' if max(value) > 255 else 'B'}", *value)  # noqa: PLR2004 - a byte
     except _MALFORMED:
         return b""
-    if not main and not any(parts.values()):
+    return _bytes(value[0] if isinstance(value, tuple) and value else value)
+
+
+def _profile(image: Image.Image, name: str) -> bytes:
+    """Return a profile that a converter wrote into a PNG as text: its name, its length, and hexadecimal digits."""
+    text = image.info.get(f"Raw profile type {name}")
+    if not isinstance(text, str) or len(text) > _MOST_TEXT:
         return b""
-    return _first_that_fits(main, parts)
+    try:
+        return binascii.unhexlify("".join(text.split()[2:]))
+    except (binascii.Error, ValueError):
+        return b""
 
 
-def _first_that_fits(main: Tags, parts: dict[int, Tags]) -> bytes:
-    """Write as much as can be written into one JPEG segment: all, all but the maker's note, less and less."""
-    slim = {tag: {key: value for key, value in part.items() if key != _MAKER_NOTE} for tag, part in parts.items()}
-    brief = {tag: value for tag, value in main.items() if tag in {_ORIENTATION, _SOFTWARE}}
-    attempts: tuple[Callable[[], bytes], ...] = (
-        lambda: _written(main, parts),
-        lambda: _written(main, slim),
-        lambda: _written(main, {}),
-        lambda: _written(brief, {}),
-    )
-    for attempt in attempts:
-        try:
-            written = attempt()
-        except _MALFORMED:
-            continue
-        if len(written) <= MAX_BYTES:
-            return written
-    return b""
+def _texts(image: Image.Image) -> tuple[tuple[str, str], ...]:
+    """Return the texts of a PNG that describe the photo, by the qualified names that XMP has for them."""
+    found = ((name, image.info.get(key)) for key, name in described.PNG_TEXTS.items() if image.format == "PNG")
+    return tuple((name, text[: described.MAX_TEXT]) for name, text in found if isinstance(text, str) and text.strip())
 
 
-def _written(main: Tags, parts: dict[int, Tags]) -> bytes:
-    """Serialise directories to EXIF bytes, and prove that they can be read again."""
-    exif = Image.Exif()
-    for tag, value in main.items():
-        exif[tag] = value
-    for tag, part in parts.items():
-        if part:
-            exif[tag] = part
-    data = exif.tobytes()
-    again = Image.Exif()
-    again.load(data)
-    for tag in ExifTags.IFD.Exif, ExifTags.IFD.GPSInfo:
-        again.get_ifd(tag)
-    return data
+def _bytes(value: Any) -> bytes:
+    """Return bytes, or nothing for what is something else."""
+    return value if isinstance(value, bytes) else b""

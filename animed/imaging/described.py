@@ -1,0 +1,182 @@
+"""What a picture says in XMP: the description of its photo, and how it came about.
+
+A list says what is kept of a photo's XMP, because much of it is not true of a picture: recipes of raw converters, the
+history and identity of a file, video trailers of motion photos, gain maps, depth, thumbnails.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from animed.imaging import exif, iptc, taken, xmp
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from xml.etree.ElementTree import Element
+
+    from animed.imaging.taken import Moment
+    from animed.imaging.xmp import Properties
+    from animed.records import Recipe
+
+MAX_TEXT: Final = 2_000  # characters of a text out of a PNG
+
+_DC: Final = "{http://purl.org/dc/elements/1.1/}"
+_XMP: Final = "{http://ns.adobe.com/xap/1.0/}"
+_PHOTOSHOP: Final = "{http://ns.adobe.com/photoshop/1.0/}"
+_TIFF: Final = "{http://ns.adobe.com/tiff/1.0/}"
+_EXIF: Final = "{http://ns.adobe.com/exif/1.0/}"
+_EXIF_MORE: Final = "{http://cipa.jp/exif/1.0/}"
+_CORE: Final = "{http://iptc.org/std/Iptc4xmpCore/1.0/xmlns/}"
+_EXTENSION: Final = "{http://iptc.org/std/Iptc4xmpExt/2008-02-29/}"
+_REGIONS: Final = "{http://www.metadataworkinggroup.com/schemas/regions/}"
+_PEOPLE: Final = "{http://ns.microsoft.com/photo/1.2/}"
+_MEDIAPRO: Final = "{http://ns.iview-ms.com/mediapro/1.0/}"
+OWN: Final = "{urn:x-animed:1.0/}"
+
+TAKEN: Final = f"{_EXIF}DateTimeOriginal"
+CREATED: Final = f"{_PHOTOSHOP}DateCreated"
+DIGITISED: Final = (f"{_EXIF}DateTimeDigitized", f"{_XMP}CreateDate")
+
+
+def _names(text: str) -> frozenset[str]:
+    """Return the words of a text."""
+    return frozenset(text.split())
+
+
+# Of these namespaces everything is kept but what stands with them.
+_ALL_BUT: Final[Mapping[str, frozenset[str]]] = {
+    _EXIF: _names(
+        "PixelXDimension PixelYDimension ColorSpace NativeDigest ComponentsConfiguration CompressedBitsPerPixel "
+        "ImageUniqueID RelatedSoundFile MakerNote SpatialFrequencyResponse SubjectArea SubjectLocation"
+    ),
+    _EXIF_MORE: frozenset({"InteroperabilityIndex", "Gamma"}),
+    "{http://ns.adobe.com/exif/1.0/aux/}": frozenset(),
+    "{http://ns.adobe.com/xap/1.0/rights/}": frozenset(),
+    _CORE: frozenset(),
+    _EXTENSION: frozenset({"DigImageGUID", "DigitalSourceType", "ImageRegion"}),
+    "{http://ns.adobe.com/lightroom/1.0/}": frozenset(),
+    "{http://ns.useplus.org/ldf/xmp/1.0/}": frozenset(),
+    "{http://creativecommons.org/ns#}": frozenset(),
+    "{http://www.metadataworkinggroup.com/schemas/keywords/}": frozenset(),
+}
+# Of these only what stands with them.
+_NOTHING_BUT: Final[Mapping[str, frozenset[str]]] = {
+    _DC: _names("title description subject creator rights publisher contributor language source date coverage"),
+    _XMP: frozenset({"CreateDate", "ModifyDate", "Rating", "Label"}),
+    _PHOTOSHOP: _names(
+        "DateCreated Headline Credit Source Instructions TransmissionReference AuthorsPosition CaptionWriter "
+        "Category SupplementalCategories Urgency City State Country"
+    ),
+    _TIFF: frozenset({"Make", "Model", "Artist", "Copyright", "ImageDescription", "DateTime"}),
+    "{http://www.digikam.org/ns/1.0/}": frozenset(
+        {"TagsList", "CaptionsAuthorNames", "CaptionsDateTimeStamps", "ColorLabel", "PickLabel"}
+    ),
+    "{http://ns.microsoft.com/photo/1.0/}": frozenset({"Rating", "LastKeywordXMP", "LastKeywordIPTC"}),
+    _MEDIAPRO: frozenset({"People", "Event", "Location"}),
+    "{http://ns.acdsee.com/iptc/1.0/}": frozenset(
+        {"caption", "categories", "author", "keywords", "rating", "notes", "datetime"}
+    ),
+}
+# Where people stand in the photo. Programs disagree on what turns such areas, so they are kept where nothing is turned.
+_AREAS: Final = frozenset({f"{_REGIONS}Regions", f"{_PEOPLE}RegionInfo"})
+_PLACES: Final = frozenset(
+    {
+        *(f"{_PHOTOSHOP}{name}" for name in ("City", "State", "Country")),
+        *(f"{_CORE}{name}" for name in ("Location", "CountryCode")),
+        *(f"{_EXTENSION}{name}" for name in ("LocationCreated", "LocationShown")),
+        f"{_DC}coverage",
+        f"{_MEDIAPRO}Location",
+    }
+)
+# How PNG files call what XMP calls otherwise; of two that mean the same the first counts.
+PNG_TEXTS: Final[Mapping[str, str]] = {
+    "Title": f"{_DC}title",
+    "Author": f"{_DC}creator",
+    "Description": f"{_DC}description",
+    "Comment": f"{_DC}description",
+    "Copyright": f"{_DC}rights",
+}
+_IPTC_TEXTS: Final[Mapping[int, str]] = {
+    iptc.TITLE: f"{_DC}title",
+    iptc.CAPTION: f"{_DC}description",
+    iptc.KEYWORDS: f"{_DC}subject",
+    iptc.CREATOR: f"{_DC}creator",
+    iptc.COPYRIGHT: f"{_DC}rights",
+    iptc.HEADLINE: f"{_PHOTOSHOP}Headline",
+    iptc.CREDIT: f"{_PHOTOSHOP}Credit",
+    iptc.SOURCE: f"{_PHOTOSHOP}Source",
+    iptc.CITY: f"{_PHOTOSHOP}City",
+    iptc.STATE: f"{_PHOTOSHOP}State",
+    iptc.COUNTRY: f"{_PHOTOSHOP}Country",
+}
+
+
+def sound(found: Properties) -> Properties:
+    """Return properties without dates of the photo that are none."""
+    dates = {name for name in (TAKEN, CREATED) if name in found and taken.parse(xmp.text_of(found, name)) is None}
+    return {name: element for name, element in found.items() if name not in dates}
+
+
+def kept(found: Properties, *, turned: bool, gps: bool) -> Properties:
+    """Return what a picture keeps of its photo's properties; no place without `gps`, no areas where it is `turned`."""
+    return {
+        name: element
+        for name, element in sound(found).items()
+        if (_describes(name) or (name in _AREAS and not turned)) and (gps or not _is_place(name))
+    }
+
+
+def from_texts(texts: Iterable[tuple[str, str]]) -> Properties:
+    """Return properties of plain texts, by qualified name; of equal names the first counts, but lists are gathered."""
+    gathered: dict[str, list[str]] = {}
+    for name, text in texts:
+        gathered.setdefault(name, []).append(text)
+    return {name: _element(name, values) for name, values in gathered.items()}
+
+
+def iptc_texts(block: bytes) -> list[tuple[str, str]]:
+    """Return what an IIM block says, by qualified name."""
+    found = iptc.texts(block)
+    return [(name, text) for number, name in _IPTC_TEXTS.items() for text in found.get(number, [])]
+
+
+def dated(moment: Moment) -> Properties:
+    """Return when the photo was taken, in the two places where programs look for it."""
+    when = moment.when + moment.zone
+    return {name: xmp.plain(name, when) for name in (TAKEN, CREATED)}
+
+
+def made(recipe: Recipe, source: str) -> Properties:
+    """Return how a picture came about; `source` is the SHA-256 of its photo's file, in hexadecimal digits."""
+    values = {
+        f"{OWN}SourceDigest": source,
+        f"{OWN}Recipe": recipe.digest,
+        f"{OWN}Style": recipe.style,
+        f"{OWN}Weights": recipe.weights_sha256,
+        f"{OWN}Strength": f"{recipe.strength:g}",
+        f"{_XMP}CreatorTool": exif.SOFTWARE,
+    }
+    return {name: xmp.plain(name, value) for name, value in values.items()}
+
+
+def _describes(name: str) -> bool:
+    """Say whether a property describes the photo, and is true of its picture."""
+    space, brace, local = name.rpartition("}")
+    space += brace
+    if space in _NOTHING_BUT:
+        return local in _NOTHING_BUT[space]
+    return space in _ALL_BUT and local not in _ALL_BUT[space]
+
+
+def _is_place(name: str) -> bool:
+    """Say whether a property tells where the photo was taken."""
+    return name in _PLACES or name.startswith((f"{_EXIF}GPS", f"{_EXIF_MORE}GPS"))
+
+
+def _element(name: str, texts: list[str]) -> Element:
+    """Return texts in the form that XMP has for this property."""
+    if name in {f"{_DC}subject", f"{_DC}creator"}:
+        return xmp.listed(name, texts, ordered=name.endswith("creator"))
+    if name.startswith(_DC):
+        return xmp.worded(name, texts[0])
+    return xmp.plain(name, texts[0])
