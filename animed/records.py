@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 Upsampling = Literal["half_pixel", "align_corners", "asymmetric"]
 OutputFormat = Literal["same", "jpeg", "png", "webp", "avif"]
 OutputSize = Literal["styled", "original"]
+Subsampling = Literal["auto", "4:4:4", "4:2:2", "4:2:0"]
 Icc = Literal["srgb", "keep", "strip"]
 Faces = Literal["off", "auto"]
 Status = Literal["publishing", "done", "duplicate", "skipped", "failed", "retry"]
@@ -101,6 +102,8 @@ class Recipe:
     output_size: OutputSize = "styled"
     icc: Icc = "srgb"
     faces: Faces = "off"
+    subsampling: Subsampling = "auto"
+    progressive: bool = True
 
     @property
     def digest(self) -> str:

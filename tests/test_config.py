@@ -446,6 +446,9 @@ def test_a_default_that_only_an_inbox_makes_impossible_is_told_there(folder: Fol
         ("style: 5", "text (quote it)"),
         ("processed_dir: 5", "the path of a folder"),
         ("originals: trash", "keep, move or delete"),
+        ("subsampling: 4:1:1", "4:2:2 or 4:2:0"),
+        ("output_format: webp\n    subsampling: 4:4:4", "auto or 4:2:0 with output_format: webp"),
+        ("progressive: 'yes'", "true or false"),
         ("on_conflict: null", "suffix, skip, overwrite or fail"),
     ],
 )
@@ -576,6 +579,15 @@ def test_words_that_yaml_1_1_mangles_are_as_written(folder: Folder) -> None:
     """`off`, `no` and `on` are text where text is wanted."""
     inbox = folder.inbox("watch: off\n    report: off\n    style: no\n    ignore: [on, 22:00]")
     assert (inbox.watch, inbox.style, inbox.ignore) == ("off", "no", ("on", "22:00"))
+
+
+def test_the_resolution_of_colour_is_as_written(folder: Folder) -> None:
+    """What YAML 1.1 takes for a number of base 60 is the word that stands there, with and without quotes."""
+    for word in ("4:4:4", "4:2:2", "4:2:0", "auto"):
+        assert folder.inbox(f"subsampling: {word}").subsampling == word
+        assert folder.inbox(f"subsampling: '{word}'").subsampling == word
+    assert folder.inbox("output_format: webp\n    subsampling: 4:2:0").subsampling == "4:2:0"
+    assert folder.inbox("progressive: no").progressive is False
 
 
 def test_extensions_are_lower_case_without_dot_or_repeats(folder: Folder) -> None:

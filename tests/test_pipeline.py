@@ -220,11 +220,25 @@ def test_formats_follow_the_recipe(inbox: Path) -> None:
     assert whole(built(), given)[0].ext == ".webp"
 
 
-def test_exif_follows_the_recipe(inbox: Path) -> None:
-    """Nothing is carried over where EXIF is off."""
+def test_what_is_kept_follows_the_recipe(inbox: Path) -> None:
+    """Where EXIF is off the picture says how it came about, and nothing else; the digest is that of the file read."""
     line = built()
-    assert loaded(line, task(inbox)).exif
-    assert loaded(line, task(inbox, recipe=replace(RECIPE, exif=False))).exif == b""
+    given = task(inbox)
+    digest = hashlib.sha256((inbox / "a.jpg").read_bytes()).hexdigest().encode()
+    assert loaded(line, given).imprint.exif
+    off = loaded(line, task(inbox, recipe=replace(RECIPE, exif=False))).imprint
+    assert not off.exif
+    assert digest in off.xmp
+    assert digest in loaded(line, given).imprint.xmp
+
+
+def test_a_picture_that_its_format_cannot_hold_is_not_drawn_first(inbox: Path) -> None:
+    """The size of a picture is known before the network begins, and so is the reason encode."""
+    recipe = replace(RECIPE, output_format="webp", output_size="original")
+    with pytest.raises(PhotoError, match="16384\u00d72 is too large for webp") as caught:
+        built().load(task(inbox, photo(16384, 2), recipe))
+    assert caught.value.reason == "encode"
+    assert loaded(built(), task(inbox, photo(16384, 2), replace(recipe, output_size="styled")))
 
 
 def test_an_animation_is_skipped_where_the_inbox_says_so(inbox: Path) -> None:

@@ -40,8 +40,8 @@ class Preserve(Part):
     """The group `preserve`: what of a photo its picture keeps."""
 
     mtime: bool = Field(default=True, description="Give the picture the photo's time of last change.")
-    exif: bool = Field(default=True, description="Keep the EXIF data (camera, date, exposure).")
-    gps: bool = Field(default=True, description="Keep the place where the photo was taken, as part of the EXIF data.")
+    exif: bool = Field(default=True, description="Keep what the photo says of itself: EXIF, XMP, IPTC.")
+    gps: bool = Field(default=True, description="Keep the place where the photo was taken, as a part of that.")
     icc: Literal["srgb", "keep", "strip"] = Field(
         default="srgb",
         description="Colours of the picture: srgb, with a profile that says so; keep, the photo's own RGB space and "
@@ -116,6 +116,10 @@ class InboxConfig(Part):
         default="same", description="Format of pictures; same keeps the photo's where it can be written."
     )
     quality: int = Field(default=92, ge=1, le=100, description="Quality of lossy formats.")
+    subsampling: Literal["auto", "4:4:4", "4:2:2", "4:2:0"] = Field(
+        default="auto", description="Resolution of colour in jpeg and avif; auto is full from quality 90 on."
+    )
+    progressive: bool = Field(default=True, description="Write jpeg in passes, from coarse to fine; it is smaller so.")
     on_conflict: Literal["suffix", "skip", "overwrite", "fail"] = Field(
         default="suffix", description="What to do when the picture's name is taken."
     )
@@ -172,6 +176,14 @@ class InboxConfig(Part):
         """Refuse what needs a library that is not installed; looking for it does not import it."""
         if value == "similar" and importlib.util.find_spec("imagehash") is None:
             raise refused("content or path; similar needs the extra of that name: pip install 'animed[similar]'")
+        return value
+
+    @field_validator("subsampling")
+    @classmethod
+    def _as_webp_can(cls, value: str, info: ValidationInfo) -> str:
+        """Refuse what webp cannot do, where pictures are to be webp."""
+        if info.data.get("output_format") == "webp" and value not in {"auto", "4:2:0"}:
+            raise refused("auto or 4:2:0 with output_format: webp, which has no other")
         return value
 
     @field_validator("stable_max")

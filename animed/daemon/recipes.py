@@ -92,6 +92,8 @@ def recipe_of(inbox: InboxConfig, style: Style) -> Recipe:
         output_size=inbox.output_size,
         icc=inbox.preserve.icc,
         faces=inbox.faces,
+        subsampling=inbox.subsampling,
+        progressive=inbox.progressive,
     )
 
 

@@ -6,6 +6,7 @@ and `finish` in the main one; they share nothing but the values that they hand o
 
 from __future__ import annotations
 
+import hashlib
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +19,7 @@ from animed.engine.reading import read
 from animed.errors import PhotoError, StyleError
 from animed.imaging import encode, fingerprint, geometry, metadata, tensors
 from animed.imaging.decode import Decoded, Wanted, decode
+from animed.imaging.exif import Frame
 from animed.records import Picture, Reason, Skip, Stage, Staged, Task, WeightsFile
 from animed.style import runtime, weights
 from animed.style.shelf import Shelf
@@ -29,7 +31,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from animed.records import Fingerprint
+    from animed.imaging.encode import Coding
+    from animed.imaging.metadata import Imprint
+    from animed.records import Fingerprint, Recipe
     from animed.style.network import Beat, Generator
     from animed.style.runtime import DeviceSetting, PrecisionSetting
 
@@ -57,7 +61,8 @@ class Loaded:
     """A photo that is ready for the network."""
 
     decoded: Decoded
-    exif: bytes  # ready to be written; empty where none is kept
+    coding: Coding
+    imprint: Imprint
     bytes_in: int
     decode_s: float
 
@@ -101,10 +106,10 @@ class Pipeline:
     def load(self, task: Task) -> Loaded | Skip:
         """Read and decode a photo; touches neither networks nor torch, so it may run beside `draw`.
 
-        Raise PhotoError (`vanished` among its reasons) or PlaceError("inbox").
+        Raise PhotoError (`vanished` among its reasons, `encode` where the picture would be too large for its format) or
+        PlaceError("inbox").
         """
         began = self._clock()
-        recipe = task.recipe
         data = read(task, self._system)
         try:
             decoded = decode(data, wanted(task), name=task.path)
@@ -112,9 +117,9 @@ class Pipeline:
             raise PhotoError(Reason.OUT_OF_MEMORY, f"decoding {len(data)} bytes took more than there is") from error
         if isinstance(decoded, Skip):
             return decoded
-        height, width = decoded.photo.shape[:2]
-        exif = metadata.prepare(decoded.notes.exif, gps=recipe.gps, width=width, height=height) if recipe.exif else b""
-        return Loaded(decoded, exif, len(data), self._clock() - began)
+        coding = encode.coding(decoded.kind, task.recipe, task.threads)
+        imprint = imprint_of(decoded, task.recipe, coding, source=hashlib.sha256(data).hexdigest())
+        return Loaded(decoded, coding, imprint, len(data), self._clock() - began)
 
     def fingerprint(self, loaded: Loaded) -> Fingerprint | None:
         """Say what a photo looks like; None for one that is too plain or too small to tell."""
@@ -145,22 +150,13 @@ class Pipeline:
         Raise PhotoError (encode), or PlaceError("output").
         """
         began = self._clock()
-        decoded, recipe = loaded.decoded, task.recipe
-        form = encode.output_format(decoded.kind, recipe.output_format)
-        data = encode.encode(
-            drawn.pixels,
-            form=form,
-            quality=recipe.quality,
-            alpha=decoded.alpha,
-            exif=loaded.exif,
-            profile=decoded.profile,
-            threads=task.threads,
-        )
+        decoded, coding = loaded.decoded, loaded.coding
+        data = encode.encode(drawn.pixels, coding, alpha=decoded.alpha, profile=decoded.profile, imprint=loaded.imprint)
         staged, descriptor = self._stage_writer(data, task.stage, task.stat.mtime_ns, system=self._system)
         height, width = drawn.pixels.shape[:2]
         picture = Picture(
             staged=staged,
-            ext=encode.SUFFIXES[form],
+            ext=encode.SUFFIXES[coding.form],
             width=decoded.width,
             height=decoded.height,
             out_width=width,
@@ -224,6 +220,15 @@ def wanted(task: Task) -> Wanted:
         full=recipe.output_size == "original",
         icc=recipe.icc,
     )
+
+
+def imprint_of(decoded: Decoded, recipe: Recipe, coding: Coding, *, source: str) -> Imprint:
+    """Return what the picture of a photo carries; raise PhotoError("encode") where it is too large for its format."""
+    height, width = decoded.photo.shape[:2]
+    encode.demand_fit(coding.form, width, height)
+    # Pillow writes EXIF data anew for AVIF where they name an orientation, and loses what it does not know.
+    frame = Frame(width, height, srgb=decoded.native is None, upright=coding.form != "avif")
+    return metadata.imprint(decoded.notes, recipe, frame, source=source)
 
 
 def draw(network: Generator, pixels: NDArray[np.uint8], beat: Beat | None = None) -> NDArray[np.uint8]:

@@ -127,7 +127,7 @@ def _developed(
         width=width,
         height=height,
         kind=kind,
-        notes=metadata.extract(image),
+        notes=metadata.extract(image, data),
     )
 
 

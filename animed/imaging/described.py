@@ -71,7 +71,10 @@ _NOTHING_BUT: Final[Mapping[str, frozenset[str]]] = {
     "{http://www.digikam.org/ns/1.0/}": frozenset(
         {"TagsList", "CaptionsAuthorNames", "CaptionsDateTimeStamps", "ColorLabel", "PickLabel"}
     ),
-    "{http://ns.microsoft.com/photo/1.0/}": frozenset({"Rating", "LastKeywordXMP", "LastKeywordIPTC"}),
+    **dict.fromkeys(
+        ("{http://ns.microsoft.com/photo/1.0/}", "{http://ns.microsoft.com/photo/1.0}"),
+        frozenset({"Rating", "LastKeywordXMP", "LastKeywordIPTC"}),
+    ),
     _MEDIAPRO: frozenset({"People", "Event", "Location"}),
     "{http://ns.acdsee.com/iptc/1.0/}": frozenset(
         {"caption", "categories", "author", "keywords", "rating", "notes", "datetime"}

@@ -34,8 +34,12 @@ FINE_QUALITY: Final = 90  # from here on, colour is kept at full resolution
 MOST_EDGE: Final[Mapping[PictureFormat, int]] = {"jpeg": 65_500, "png": 2**31 - 1, "webp": 16_383, "avif": 32_768}
 # What `same` makes of each kind of photo; of all others it makes png.
 _SAME: Final[Mapping[str, PictureFormat]] = {
-    **{"jpeg": "jpeg", "png": "png", "webp": "webp", "avif": "avif"},
-    **{"heic": "jpeg", "heif": "jpeg", "raw": "jpeg"},
+    "jpeg": "jpeg",
+    "png": "png",
+    "webp": "webp",
+    "avif": "avif",
+    "heic": "jpeg",  # this and the next are photos, and few programs can show them
+    "raw": "jpeg",
 }
 
 

@@ -20,6 +20,7 @@ MAX_BYTES: Final = 65_533  # of a JPEG segment, without its marker and length
 ORIENTATION: Final = 0x0112
 _SOFTWARE: Final = 0x0131
 _CHANGED: Final = 0x0132
+_POSITIONS: Final = 0x0213
 _VERSION: Final = 0x9000
 _TAKEN: Final = 0x9003
 _DIGITISED: Final = 0x9004
@@ -30,6 +31,7 @@ _HEIGHT: Final = 0xA003
 _SRGB: Final = 1
 _UNCALIBRATED: Final = 65_535
 _UPRIGHT: Final = 1
+_CENTRED: Final = 1  # the only place of colour samples that JFIF knows
 
 # The main directory of a TIFF also holds where its strips are and how they are packed, so the list says what is kept:
 # title, camera, resolution, date, author, host, copyright, rating, and the titles that Windows writes.
@@ -46,7 +48,6 @@ _NOT_DETAIL: Final = frozenset(
         # The maker's note. Its offsets count from where it was, so that moving it breaks it; it holds previews of the
         # photo, places under other names, and what pairs a Live Photo with a video that the picture does not have.
         0x927C,
-        0xA000,  # FlashpixVersion
         _COLOUR_SPACE,
         _WIDTH,
         _HEIGHT,
@@ -58,6 +59,11 @@ _NOT_DETAIL: Final = frozenset(
         0xA420,  # ImageUniqueID: galleries take files that share one for the same picture
     }
 )
+# What the standard requires to be there; a photo's own values win.
+_REQUIRED: Final[ifd.Directory] = {
+    _VERSION: ifd.Entry(ifd.UNDEFINED, 4, b"0232"),
+    0x9101: ifd.Entry(ifd.UNDEFINED, 4, b"\1\2\3\0"),  # ComponentsConfiguration: Y, Cb, Cr
+}
 _PLACE: Final = range(0x20)  # GPSVersionID … GPSHPositioningError
 _DATES: Final = (_CHANGED, _TAKEN, _DIGITISED)
 
@@ -110,10 +116,10 @@ def prepare(data: bytes, frame: Frame, *, gps: bool, found: Moment | None = None
     photo was taken, where only something else than EXIF says so: programs that sort photos look here.
     """
     tree = ifd.parse(data) or ifd.Tree("<")
-    main = tree.main | {_SOFTWARE: ifd.text(SOFTWARE)}
+    main = tree.main | {_SOFTWARE: ifd.text(SOFTWARE), _POSITIONS: tree.short(_CENTRED)}
     if frame.upright:
         main[ORIENTATION] = tree.short(_UPRIGHT)
-    detail = {_VERSION: ifd.Entry(ifd.UNDEFINED, 4, b"0232")} | tree.detail | _of_picture(tree, frame)
+    detail = _REQUIRED | tree.detail | _of_picture(tree, frame)
     if found is not None:
         detail[_TAKEN] = ifd.text(found.exif)
         detail.pop(_ZONE_TAKEN, None)

@@ -78,7 +78,8 @@ def extract(image: Image.Image, data: bytes = b"") -> Notes:
     record, block = exif.read(whole), iptc.read(_iptc(image))
     packet = _bytes(image.info.get("xmp")) or _profile(image, "xmp") or _tag(image, _XMP_TAG)
     packet = packet if len(packet) <= xmp.MAX_READ else b""
-    turned = exif.turned(whole) or image.info.get("original_orientation") not in {None, _UPRIGHT}
+    stored = image.info.get("original_orientation") or orientation(image)
+    turned = stored != _UPRIGHT or exif.turned(whole)
     moment, told = _moment(record, packet, block, str(image.info.get("Creation Time", "")))
     return Notes(record, packet, block, _texts(image), turned, moment, told)
 

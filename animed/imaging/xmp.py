@@ -44,6 +44,7 @@ PREFIXES: Final[Mapping[str, str]] = {
     "http://ns.adobe.com/lightroom/1.0/": "lr",
     "http://www.digikam.org/ns/1.0/": "digiKam",
     "http://ns.microsoft.com/photo/1.0/": "MicrosoftPhoto",
+    "http://ns.microsoft.com/photo/1.0": "MicrosoftPhoto_1_",  # as Windows itself writes it
     "http://ns.microsoft.com/photo/1.2/": "MP",
     "http://ns.microsoft.com/photo/1.2/t/RegionInfo#": "MPRI",
     "http://ns.microsoft.com/photo/1.2/t/Region#": "MPReg",
