@@ -587,7 +587,7 @@ def test_the_resolution_of_colour_is_as_written(folder: Folder) -> None:
         assert folder.inbox(f"subsampling: {word}").subsampling == word
         assert folder.inbox(f"subsampling: '{word}'").subsampling == word
     assert folder.inbox("output_format: webp\n    subsampling: 4:2:0").subsampling == "4:2:0"
-    assert folder.inbox("progressive: no").progressive is False
+    assert folder.inbox("progressive: false").progressive is False
 
 
 def test_extensions_are_lower_case_without_dot_or_repeats(folder: Folder) -> None:

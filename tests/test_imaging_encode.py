@@ -10,7 +10,17 @@ import pytest
 from PIL import Image
 
 from animed.errors import PhotoError
-from animed.imaging.encode import MOST_EDGE, SUFFIXES, Coding, PictureFormat, coding, demand_fit, encode, output_format
+from animed.imaging.encode import (
+    MOST_EDGE,
+    SUFFIXES,
+    Coding,
+    PictureFormat,
+    _avif_speed,
+    coding,
+    demand_fit,
+    encode,
+    output_format,
+)
 from animed.imaging.metadata import Imprint
 from animed.records import Recipe
 
@@ -119,6 +129,12 @@ def test_the_longest_side_of_a_format_is_known(form: PictureFormat, most: int) -
     assert opened(encode(np.zeros((1, most, 3), np.uint8), Coding(form, 50))).size == (most, 1)
     with pytest.raises(PhotoError, match=rf"1\u00d7{most + 1} is too large for {form}.* {most} .*output_format: png"):
         encode(np.zeros((most + 1, 1, 3), np.uint8), Coding(form, 50))
+
+
+def test_large_avif_pictures_are_written_faster() -> None:
+    """The larger a picture is, the less time each of its pixels gets; none is without a speed."""
+    speeds = [_avif_speed(pixels) for pixels in (1, 4_000_000, 4_000_001, 32_000_001, 10**9)]
+    assert speeds == [6, 6, 8, 9, 9]
 
 
 def test_a_picture_that_is_too_large_is_of_the_reason_encode() -> None:

@@ -110,6 +110,10 @@ def test_photos_are_taken(name: bytes) -> None:
         (b"jpg", False, "extension"),
         (b"a.jpg ", False, "extension"),
         (b"a.\xff", False, "extension"),
+        (b"IMG_1.MOV", False, "extension"),  # the video of a Live Photo
+        (b"IMG_1.xmp", False, "extension"),  # and sidecars
+        (b"IMG_1.jpg.xmp", False, "extension"),
+        (b"IMG_1.AAE", False, "extension"),
         (b".hidden.jpg", False, "hidden"),
         (b".hidden", True, "hidden"),
         (b".hidden/a.jpg", False, "hidden"),

@@ -77,6 +77,16 @@ def test_move(desk: Desk, kind: Kind) -> None:
     assert (bits.S_IMODE(to.stat().st_mode), to.stat().st_mtime_ns) == (0o640, desk.stat.mtime_ns)
 
 
+@pytest.mark.parametrize(("kind", "action"), CASES)
+def test_what_belongs_to_a_photo_is_not_touched(desk: Desk, kind: Kind, action: Action) -> None:
+    """The video of a Live Photo, sidecars and raw files beside an original stay: they were never given to animed."""
+    beside = {f"trip/{name}": name.encode() for name in ("a.MOV", "a.xmp", "a.jpg.xmp", "a.AAE", "a.CR2", "a.jpg.json")}
+    for name, content in beside.items():
+        (desk.inbox / name).write_bytes(content)
+    desk.dispose(action, FakeSystem(kind))
+    assert tree(desk.inbox) == beside
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_move_never_replaces(desk: Desk, kind: Kind) -> None:
     """A name that another photo holds gets a counter."""

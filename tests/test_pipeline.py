@@ -222,14 +222,14 @@ def test_formats_follow_the_recipe(inbox: Path) -> None:
 
 def test_what_is_kept_follows_the_recipe(inbox: Path) -> None:
     """Where EXIF is off the picture says how it came about, and nothing else; the digest is that of the file read."""
-    line = built()
     given = task(inbox)
     digest = hashlib.sha256((inbox / "a.jpg").read_bytes()).hexdigest().encode()
-    assert loaded(line, given).imprint.exif
-    off = loaded(line, task(inbox, recipe=replace(RECIPE, exif=False))).imprint
-    assert not off.exif
-    assert digest in off.xmp
-    assert digest in loaded(line, given).imprint.xmp
+    whole_imprint = loaded(built(), given).imprint
+    bare_imprint = loaded(built(), task(inbox, recipe=replace(RECIPE, exif=False))).imprint
+    assert whole_imprint.exif
+    assert not bare_imprint.exif
+    assert digest in whole_imprint.xmp
+    assert digest in bare_imprint.xmp
 
 
 def test_a_picture_that_its_format_cannot_hold_is_not_drawn_first(inbox: Path) -> None:
@@ -238,7 +238,8 @@ def test_a_picture_that_its_format_cannot_hold_is_not_drawn_first(inbox: Path) -
     with pytest.raises(PhotoError, match="16384\u00d72 is too large for webp") as caught:
         built().load(task(inbox, photo(16384, 2), recipe))
     assert caught.value.reason == "encode"
-    assert loaded(built(), task(inbox, photo(16384, 2), replace(recipe, output_size="styled")))
+    smaller = replace(recipe, output_size="styled")
+    assert max(loaded(built(), task(inbox, photo(16384, 2), smaller)).decoded.photo.shape) == 64
 
 
 def test_an_animation_is_skipped_where_the_inbox_says_so(inbox: Path) -> None:
