@@ -81,7 +81,9 @@ def _decode(data: bytes, kind: Kind, wanted: Wanted) -> Decoded | Skip:
     size = None if wanted.full else _draft(image, wanted.max_edge)
     image.load()
     limits.size(*image.size, wanted.max_pixels)  # the pictures in a HEIF need not be as large as its boxes say
-    return _developed(image, openers.turn(image, kind), kind=kind, wanted=wanted, size=size or image.size, data=data)
+    notes = metadata.extract(image, data)
+    size = size or image.size
+    return _developed(image, openers.turn(image, kind), kind=kind, wanted=wanted, size=size, notes=notes, data=data)
 
 
 def _decode_raw(data: bytes, wanted: Wanted, name: bytes) -> Decoded:
@@ -95,8 +97,9 @@ def _decode_raw(data: bytes, wanted: Wanted, name: bytes) -> Decoded:
         image = shot.picture(wanted.max_edge, full=wanted.full)
     finally:
         shot.close()
+    notes = metadata.extract(image, data)
     size = image.size if wanted.full else shot.size
-    return _developed(image, shot.turn, kind="raw", wanted=wanted, size=size)
+    return _developed(image, shot.turn, kind="raw", wanted=wanted, size=size, notes=notes)
 
 
 def _demand_end(kind: Kind, data: bytes) -> None:
@@ -110,7 +113,7 @@ def _demand_end(kind: Kind, data: bytes) -> None:
 
 
 def _developed(
-    image: Image, turn: int, *, kind: Kind, wanted: Wanted, size: tuple[int, int], data: bytes = b""
+    image: Image, turn: int, *, kind: Kind, wanted: Wanted, size: tuple[int, int], notes: Notes, data: bytes = b""
 ) -> Decoded:
     """Return a loaded picture as the network takes it.
 
@@ -127,7 +130,7 @@ def _developed(
         width=width,
         height=height,
         kind=kind,
-        notes=metadata.extract(image, data),
+        notes=notes,
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import math
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -83,11 +82,9 @@ def encode(
         pixels, alpha = transparency.on_white(pixels, alpha), None
     target = io.BytesIO()
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            image = Image.fromarray(pixels if alpha is None else np.dstack((pixels, alpha)))
-            options = _options(coding, width * height) | _carried(form, imprint or Imprint())
-            image.save(target, form.upper(), icc_profile=profile or None, **options)
+        image = Image.fromarray(pixels if alpha is None else np.dstack((pixels, alpha)))
+        options = _options(coding, width * height) | _carried(form, imprint or Imprint())
+        image.save(target, form.upper(), icc_profile=profile or None, **options)
     except (*BROKEN, MemoryError) as error:
         cause = " ".join(str(error).split()) or type(error).__name__
         raise PhotoError(Reason.ENCODE, f"{width}x{height} as {form}: {cause}") from error

@@ -63,6 +63,7 @@ _NOT_DETAIL: Final = frozenset(
 _REQUIRED: Final[ifd.Directory] = {
     _VERSION: ifd.Entry(ifd.UNDEFINED, 4, b"0232"),
     0x9101: ifd.Entry(ifd.UNDEFINED, 4, b"\1\2\3\0"),  # ComponentsConfiguration: Y, Cb, Cr
+    0xA000: ifd.Entry(ifd.UNDEFINED, 4, b"0100"),  # FlashpixVersion
 }
 _PLACE: Final = range(0x20)  # GPSVersionID … GPSHPositioningError
 _DATES: Final = (_CHANGED, _TAKEN, _DIGITISED)
