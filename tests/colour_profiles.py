@@ -25,7 +25,7 @@ _STEPS = 3  # grid points an ink
 def written(result: Decoded, form: PictureFormat, quality: int = 92) -> bytes:
     """Return a photo as a file, as it is at strength 0: without the network, and else as every picture."""
     pixels = result.photo if result.native is None else result.native
-    return encode.encode(pixels, form=form, quality=quality, alpha=result.alpha, profile=result.profile)
+    return encode.encode(pixels, encode.Coding(form, quality), alpha=result.alpha, profile=result.profile)
 
 
 def cmyk() -> bytes:

@@ -16,6 +16,7 @@ from PIL import Image, ImageCms
 
 from animed.errors import PhotoError
 from animed.imaging.decode import Decoded, Wanted, decode
+from animed.imaging.encode import Coding, encode
 from animed.records import Skip
 
 PHOTOS = Path(__file__).parents[2] / "shared" / "photos"  # awkward files that may not ship, where somebody has them
@@ -121,7 +122,7 @@ def test_transparency_lies_on_white(mode: str) -> None:
         options["transparency"] = (0, 0, 0)
     result = decoded(saved(image, "png", **options))
     assert result.alpha is not None
-    assert decoded(encode(result.photo, form="jpeg", quality=90, alpha=result.alpha)).pixels.min() == 255
+    assert decoded(encode(result.photo, Coding("jpeg", 90), alpha=result.alpha)).pixels.min() == 255
 
 
 def test_a_photo_is_reduced_and_never_enlarged() -> None:

@@ -115,7 +115,6 @@ def _options(coding: Coding, pixels: int) -> dict[str, Any]:
         "jpeg": {**lossy, "subsampling": colour, "optimize": True, "progressive": coding.progressive},
         "png": {"compress_level": 6},
         "webp": {**lossy, "method": 4},
-        "webp": {**lossy, "method": 4},
         "avif": {
             **lossy,
             "subsampling": colour,
