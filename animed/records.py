@@ -104,6 +104,7 @@ class Recipe:
     faces: Faces = "off"
     subsampling: Subsampling = "auto"
     progressive: bool = True
+    detector_sha256: str = ""  # of what looks for faces; empty where nothing does
 
     @property
     def digest(self) -> str:
@@ -120,6 +121,14 @@ class WeightsFile:
     path: str
     sha256: str  # hex, of the whole file
     upsampling: Upsampling
+
+
+@dataclass(frozen=True, slots=True)
+class DetectorFile:
+    """The face detector as a worker needs it: where it is, and what it must be."""
+
+    path: str
+    sha256: str  # hex, of the whole file
 
 
 @dataclass(frozen=True, slots=True)

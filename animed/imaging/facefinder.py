@@ -1,0 +1,93 @@
+"""The face detector: YuNet, run by OpenCV. OpenCV is an extra, and imported by a worker that needs it only."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from PIL import Image
+
+from animed.errors import StyleError, WorkersError
+from animed.imaging.faces import LEAST_SCORE, Face
+from animed.imaging.geometry import fit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from animed.records import DetectorFile
+
+EDGE: Final = 1024  # pixels, longest side that is looked at: a face that is smaller then is too small to be drawn
+LEAST_SIDE: Final = 32  # pixels; what is smaller holds no face
+OVERLAP: Final = 0.3  # share of two boxes in common from which on they are one face
+MOST: Final = 500  # boxes before overlaps are sorted out
+_LARGEST: Final = 2**24  # bytes of a model
+_FIELDS: Final = 15  # of a face: box, five landmarks, score
+
+
+class FaceFinder:
+    """Finds faces in pictures; holds a loaded detector. For one thread at a time."""
+
+    def __init__(self, detector: Any, library: Any, threads: int) -> None:
+        self._detector = detector
+        self._library = library
+        self._threads = threads
+
+    @classmethod
+    def load(cls, file: DetectorFile, *, threads: int) -> FaceFinder:
+        """Load the detector; raise WorkersError without OpenCV, StyleError where the file is not what it should be."""
+        try:
+            import cv2  # noqa: PLC0415 -- an extra, and 60 MB of a process that does not look for faces
+        except ImportError as error:
+            remedy = "pip install 'animed[faces]'"
+            raise WorkersError(f"faces: auto needs OpenCV: {error}", remedy=remedy) from error
+        # It remarks on stderr that its newer engine has no choice of targets; what goes wrong it raises.
+        cv2.setLogLevel(2)  # errors
+        cv2.setNumThreads(threads)
+        model = np.frombuffer(_read(file), dtype=np.uint8)
+        try:
+            detector = cv2.FaceDetectorYN.create(
+                "onnx", model, np.empty(0, np.uint8), (EDGE, EDGE), LEAST_SCORE, OVERLAP, MOST
+            )
+        except cv2.error as error:
+            title = f"the face detector cannot be loaded: {' '.join(str(error).split())}"
+            raise StyleError(title, remedy="use opencv-python-headless 4.10 or later", path=file.path) from error
+        return cls(detector, cv2, threads)
+
+    def find(self, pixels: NDArray[np.uint8], *, threads: int) -> tuple[Face, ...]:
+        """Return the faces in an (H, W, 3) sRGB picture, in its pixels, in no order."""
+        height, width = pixels.shape[:2]
+        seen = fit(width, height, EDGE)
+        if min(seen) < LEAST_SIDE:
+            return ()
+        if threads != self._threads:
+            self._library.setNumThreads(threads)
+            self._threads = threads
+        image = Image.fromarray(pixels)
+        if seen != image.size:
+            image = image.resize(seen, Image.Resampling.LANCZOS, reducing_gap=3.0)
+        self._detector.setInputSize(seen)
+        _, rows = self._detector.detect(np.ascontiguousarray(np.asarray(image)[..., ::-1]))  # it takes BGR
+        found = () if rows is None else tuple(face_of(row) for row in rows)
+        return tuple(face.scaled(width / seen[0], height / seen[1]) for face in found)
+
+
+def face_of(row: NDArray[np.float32]) -> Face:
+    """Return the face of one row of the detector: x, y, width, height, five times x and y, score."""
+    values = [float(value) for value in row]
+    if len(values) != _FIELDS:
+        raise ValueError(f"the face detector gave {len(values)} numbers for a face, not {_FIELDS}")
+    points = tuple(zip(values[4:14:2], values[5:14:2], strict=True))
+    return Face(*values[:4], landmarks=points, score=values[14])
+
+
+def _read(file: DetectorFile) -> bytes:
+    """Return the bytes of the detector; raise StyleError where they are not those that the parent looked at."""
+    try:
+        with open(file.path, "rb") as source:
+            data = source.read(_LARGEST)
+    except OSError as error:
+        raise StyleError(f"the face detector cannot be read: {error.strerror}", path=file.path) from error
+    if hashlib.sha256(data).hexdigest() != file.sha256:
+        raise StyleError("the face detector is not what it was", remedy="`animed styles pull faces`", path=file.path)
+    return data

@@ -1,0 +1,243 @@
+"""Small faces drawn again by themselves, at a size where the network draws them cleanly, and laid back without a seam."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from PIL import Image
+
+from animed.imaging import faces
+from animed.imaging.faces import MARGIN, Similarity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from numpy.typing import NDArray
+
+    from animed.imaging.faces import Face, Points
+
+    Draw = Callable[[NDArray[np.uint8]], NDArray[np.uint8]]  # (H, W, 3) sRGB to (H, W, 3) sRGB
+    Box = tuple[int, int, int, int]  # left, upper, right, lower
+
+# How large the network sees a face, in pixels. Below it features melt together; above it skin gets the creases and the
+# blocks of the photo, and what is drawn looks like the photo.
+DRAWN: Final = 128
+MOST_DRAWN: Final = 256  # where the picture is so much larger than what the network saw
+ENLARGED: Final = 3.0  # times; what is enlarged further holds no more than the network makes up
+STEP: Final = 32  # pixels; sides come in few sizes, because each new one costs the network a start
+# Of the ellipse around a face, in half axes of 0.62 of its box: whole inside, gone outside.
+AXIS: Final = 0.62
+WHOLE: Final = 0.9
+GONE: Final = 1.35
+RING: Final = (0.75, 1.6)  # where the colours of both drawings are compared
+REACH: Final = 0.3  # of a face's size over which that comparison is smoothed
+COARSE: Final = 64  # pixels a side that suffice for what is so smooth
+_FAINT: Final = 1e-3  # weight of what lies off the ring, so that there is a mean everywhere
+_SPARE: Final = 3  # pixels around a window that the resampling reads
+
+
+def refine(
+    picture: NDArray[np.uint8], source: NDArray[np.uint8], found: Iterable[Face], draw: Draw
+) -> NDArray[np.uint8]:
+    """Return `picture` with faces drawn again from `source`; `picture` itself where there is none.
+
+    `picture` (H, W, 3) is the drawn photo and `source` (H', W', 3) the photo, both of the same whole view, in any
+    sizes. Faces are in pixels of `picture`. `draw` runs the network; it is given at most 512² pixels at a time.
+    """
+    result: NDArray[np.uint8] | None = None
+    for face in found:
+        if result is None:
+            result = picture.copy()
+        _redraw(result, source, face, draw)
+    return picture if result is None else result
+
+
+def drawn_size(in_source: float, in_picture: float) -> float:
+    """Return how large the network is to see a face, by how large it is in the photo and in the picture, pixels."""
+    return min(max(DRAWN, min(in_picture, MOST_DRAWN)), ENLARGED * in_source)
+
+
+def side_of(size: float) -> int:
+    """Return the side of the square that the network sees for a face of a size: a multiple of 32, 64 to 512."""
+    return min(int(MARGIN * MOST_DRAWN), max(2 * STEP, math.ceil(size * MARGIN / STEP) * STEP))
+
+
+def mask(points: Points, face: Face) -> NDArray[np.float64]:
+    """Return how much of the new drawing shows at (N, 2) points around the middle of an upright face: 0 … 1."""
+    share = np.clip((GONE - _radius(points, face)) / (GONE - WHOLE), 0, 1)
+    return share * share * (3 - 2 * share)
+
+
+@dataclass(frozen=True, slots=True)
+class Square:
+    """The turned square around a face that the network sees, as a map from its pixels to those of a picture."""
+
+    side: int  # pixels
+    place: Similarity
+
+    @classmethod
+    def around(cls, face: Face, side: int) -> Square:
+        """Return the square of that many pixels around a face; one that is nearly upright is not turned."""
+        tilt = face.tilt
+        turn = math.radians(tilt) if abs(tilt) > faces.UPRIGHT else 0.0
+        scale = face.size * MARGIN / side
+        a, b = scale * math.cos(turn), scale * math.sin(turn)
+        x, y = face.centre
+        half = side / 2
+        return cls(side, Similarity(a, b, x - a * half + b * half, y - b * half - a * half))
+
+    @property
+    def turned(self) -> bool:
+        """Say whether it does not lie straight."""
+        return self.place.b != 0
+
+    @property
+    def bounds(self) -> Box:
+        """Return the whole pixels of the picture that it touches; some may lie outside the picture."""
+        corners = np.array([(0, 0), (self.side, 0), (0, self.side), (self.side, self.side)], dtype=np.float64)
+        placed = self.place.apply(corners)
+        low, high = np.floor(placed.min(axis=0)), np.ceil(placed.max(axis=0))
+        return int(low[0]), int(low[1]), int(high[0]), int(high[1])
+
+
+def cut(source: NDArray[np.uint8], square: Square) -> NDArray[np.uint8]:
+    """Return the (side, side, 3) pixels of a square; the picture is mirrored beyond its border."""
+    left, upper, right, lower = square.bounds
+    box = (left - _SPARE, upper - _SPARE, right + _SPARE, lower + _SPARE)
+    window = _window(source, box)
+    place = square.place
+    within = Similarity(place.a, place.b, place.x - box[0], place.y - box[1])
+    return _resampled(window, within, (square.side, square.side))
+
+
+def lay(drawn: NDArray[np.uint8], square: Square, box: Box) -> NDArray[np.uint8]:
+    """Return the (h, w, 3) pixels of a box of the picture as the drawn square shows them; mirrored beyond it."""
+    left, upper, right, lower = box
+    back = square.place.inverse()
+    origin = back.apply(np.array([(left, upper)], dtype=np.float64))[0]
+    # Mirrored by half a side, so that the corners of the box that lie outside a turned square read something.
+    spare = square.side // 2
+    wide = _window(drawn, (-spare, -spare, square.side + spare, square.side + spare))
+    within = Similarity(back.a, back.b, float(origin[0]) + spare, float(origin[1]) + spare)
+    return _resampled(wide, within, (right - left, lower - upper))
+
+
+def _redraw(picture: NDArray[np.uint8], source: NDArray[np.uint8], face: Face, draw: Draw) -> None:
+    """Draw one face again, into the picture."""
+    height, width = picture.shape[:2]
+    across, down = source.shape[1] / width, source.shape[0] / height
+    in_source = face.scaled(across, down)
+    side = side_of(drawn_size(in_source.size, face.size))
+    drawn = draw(cut(source, Square.around(in_source, side)))
+    square = Square.around(face, side)
+    box = _clipped(square.bounds, width, height)
+    left, upper, right, lower = box
+    base = picture[upper:lower, left:right].astype(np.float32)
+    fresh = lay(drawn, square, box).astype(np.float32)
+    points = _points(square, box, face)
+    shape = base.shape[:2]
+    share = mask(points, face).reshape(shape).astype(np.float32)[..., None]
+    fresh += _difference(base - fresh, _ring(points, face).reshape(shape), reach=REACH * face.size)
+    mixed = base + share * (fresh - base)
+    picture[upper:lower, left:right] = np.rint(mixed).clip(0, 255).astype(np.uint8)
+
+
+def _points(square: Square, box: Box, face: Face) -> Points:
+    """Return the middles of all pixels of a box, row by row, around the middle of the face and turned upright."""
+    left, upper, right, lower = box
+    x, y = np.meshgrid(np.arange(left, right) + 0.5, np.arange(upper, lower) + 0.5)
+    middle = face.centre
+    a, b = square.place.a / square.place.scale, square.place.b / square.place.scale
+    around = np.stack((x.ravel() - middle[0], y.ravel() - middle[1]), axis=1)
+    return Similarity(a, -b, 0.0, 0.0).apply(around)
+
+
+def _radius(points: Points, face: Face) -> NDArray[np.float64]:
+    """Return how far points are from the middle, in axes of the ellipse around a face."""
+    radius: NDArray[np.float64] = np.hypot(points[:, 0] / (AXIS * face.width), points[:, 1] / (AXIS * face.height))
+    return radius
+
+
+def _ring(points: Points, face: Face) -> NDArray[np.float32]:
+    """Return the weight of points for the comparison of colours."""
+    radius = _radius(points, face)
+    inside = (radius > RING[0]) & (radius < RING[1])
+    return (inside + _FAINT).astype(np.float32)
+
+
+def _difference(difference: NDArray[np.float32], weight: NDArray[np.float32], *, reach: float) -> NDArray[np.float32]:
+    """Return an (h, w, 3) difference smoothed over `reach` pixels, carried on to where the (h, w) weight is faint.
+
+    The network's norms run over all that it sees, so a square by itself gets another tone than within its picture.
+    """
+    height, width = weight.shape
+    rows, columns = min(height, COARSE), min(width, COARSE)
+    down, across = _gaussian(rows, reach * rows / height), _gaussian(columns, reach * columns / width)
+    total = down @ _sized(weight, (columns, rows), Image.Resampling.BOX) @ across
+    planes = []
+    for channel in range(3):
+        plane = _sized(difference[..., channel] * weight, (columns, rows), Image.Resampling.BOX)
+        smooth = (down @ plane @ across) / total
+        planes.append(_sized(smooth.astype(np.float32), (width, height), Image.Resampling.BICUBIC))
+    return np.stack(planes, axis=-1)
+
+
+def _gaussian(count: int, deviation: float) -> NDArray[np.float32]:
+    """Return the (count, count) matrix that smooths a column of pixels by a bell curve."""
+    at = np.arange(count)
+    return np.exp(-0.5 * ((at[:, None] - at[None]) / deviation) ** 2).astype(np.float32)
+
+
+def _sized(plane: NDArray[np.float32], size: tuple[int, int], how: Image.Resampling) -> NDArray[np.float32]:
+    """Return an (h, w) plane of numbers in another (width, height)."""
+    return np.asarray(Image.fromarray(plane).resize(size, how))
+
+
+def _clipped(box: Box, width: int, height: int) -> Box:
+    """Return what of a box lies in a picture; at least one pixel."""
+    left, upper = min(max(box[0], 0), width - 1), min(max(box[1], 0), height - 1)
+    return left, upper, min(max(box[2], left + 1), width), min(max(box[3], upper + 1), height)
+
+
+def _window(pixels: NDArray[np.uint8], box: Box) -> NDArray[np.uint8]:
+    """Return the pixels of a box, mirrored again and again beyond the border."""
+    rows, columns = _mirrored(box[1], box[3], pixels.shape[0]), _mirrored(box[0], box[2], pixels.shape[1])
+    return pixels[rows[:, None], columns]
+
+
+def _mirrored(start: int, end: int, count: int) -> NDArray[np.intp]:
+    """Return indices in 0 … count-1 for start … end-1."""
+    at = np.arange(start, end) % (2 * count)
+    return np.where(at < count, at, 2 * count - 1 - at)
+
+
+def _resampled(pixels: NDArray[np.uint8], place: Similarity, size: tuple[int, int]) -> NDArray[np.uint8]:
+    """Return a picture of (width, height) whose points `place` takes to points of `pixels`.
+
+    One that is not turned is resampled once. A turned one is turned at the finer of both scales, where that softens
+    least.
+    """
+    image = Image.fromarray(pixels)
+    width, height = size
+    if place.b == 0:
+        box = (place.x, place.y, place.x + place.a * width, place.y + place.a * height)
+        return np.asarray(image.resize(size, Image.Resampling.LANCZOS, box=_inside(box, image.size)))
+    if place.scale < 1:
+        larger = (round(image.width / place.scale), round(image.height / place.scale))
+        across, down = image.width / larger[0], image.height / larger[1]
+        turned = image.resize(larger, Image.Resampling.LANCZOS)
+        data = (place.a / across, -place.b / across, place.x / across, place.b / down, place.a / down, place.y / down)
+        return np.asarray(turned.transform(size, Image.Transform.AFFINE, data, Image.Resampling.BICUBIC))
+    finer = (math.ceil(width * place.scale), math.ceil(height * place.scale))
+    across, down = width / finer[0], height / finer[1]
+    data = (place.a * across, -place.b * down, place.x, place.b * across, place.a * down, place.y)
+    turned = image.transform(finer, Image.Transform.AFFINE, data, Image.Resampling.BICUBIC)
+    return np.asarray(turned.resize(size, Image.Resampling.LANCZOS))
+
+
+def _inside(box: tuple[float, float, float, float], size: tuple[int, int]) -> tuple[float, float, float, float]:
+    """Return a box without what rounding added beyond a picture."""
+    return max(box[0], 0.0), max(box[1], 0.0), min(box[2], float(size[0])), min(box[3], float(size[1]))
