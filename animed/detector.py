@@ -10,7 +10,6 @@ import hashlib
 import importlib.util
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from animed.catalog import builtin_dir
@@ -18,7 +17,7 @@ from animed.errors import ConfigError, StyleError
 from animed.records import DetectorFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,8 @@ def find(styles_dir: Path) -> DetectorFile:
 
     Raise ConfigError where there is none, StyleError for one that is damaged or cannot be read.
     """
-    for path in (styles_dir / FACES.file_name, *(folder / FACES.file_name for folder in _shipped())):
+    # A package may be made with the detector in it.
+    for path in (styles_dir / FACES.file_name, builtin_dir() / FACES.file_name):
         if os.path.lexists(path):
             verify(path)
             return DetectorFile(os.fspath(path), FACES.sha256)
@@ -76,17 +76,14 @@ def verify(path: Path) -> None:
             data = stream.read(FACES.size + 1)
     except OSError as error:
         raise StyleError(f"the face detector cannot be read: {error.strerror}", path=os.fspath(path)) from error
-    known_by(data, path=path)
+    if (digest := digest_of(data)) != FACES.sha256:
+        title = f"is not the {FACES.title}: {_shortfall(data)}sha256 {digest}, wanted {FACES.sha256}"
+        raise StyleError(title, remedy=FETCH, path=os.fspath(path))
 
 
-def known_by(data: bytes, *, path: Path) -> Download:
-    """Return which download the bytes of a file are; raise StyleError where they are none."""
-    digest = hashlib.sha256(data).hexdigest()
-    for download in DOWNLOADS:
-        if digest == download.sha256:
-            return download
-    title = f"is not the {FACES.title}: {_shortfall(data)}sha256 {digest}, wanted {FACES.sha256}"
-    raise StyleError(title, remedy=FETCH, path=os.fspath(path))
+def digest_of(data: bytes) -> str:
+    """Return the SHA-256 of bytes, hex."""
+    return hashlib.sha256(data).hexdigest()
 
 
 def _shortfall(data: bytes) -> str:
@@ -94,8 +91,3 @@ def _shortfall(data: bytes) -> str:
     if len(data) == FACES.size:
         return ""
     return f"{'more than ' if len(data) > FACES.size else ''}{min(len(data), FACES.size)} bytes, wanted {FACES.size}; "
-
-
-def _shipped() -> Iterable[Path]:
-    """Return the folder of what ships; a package may be made with the detector in it."""
-    return (builtin_dir(),)

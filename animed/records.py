@@ -235,6 +235,7 @@ class Picture:
     decode_s: float
     infer_s: float
     encode_s: float
+    faces: int | None = None  # drawn again by themselves; None where none were looked for
     taken: str = ""  # when the photo was, by the camera's own clock: 2024-05-17T18:03:59; empty where that is unknown
 
 

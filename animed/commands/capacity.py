@@ -11,6 +11,7 @@ from animed.commands.output import counted, shown, size
 from animed.commands.places import describe
 from animed.commands.verdict import rules_of
 from animed.config.inbox import FROM_FOLDER
+from animed.daemon.faces import detector_of
 from animed.daemon.parts import wishes_of
 from animed.engine import machine as machines
 from animed.engine import plan as plans
@@ -68,6 +69,17 @@ def look_at_weights(config: Config) -> Iterator[Finding]:
                 yield warning("weights", name, f"no folder can name it: {describe(error)}", error.remedy)
         else:
             yield good("weights", name, f"{shown(str(style.weights))} is what its card says")
+
+
+def look_at_faces(config: Config) -> Iterator[Finding]:
+    """Look for what finds faces, where an inbox asks for it."""
+    try:
+        detector = detector_of(config)
+    except AnimedError as error:
+        yield failure("faces", "", " ".join(describe(error).split()), error.remedy, status=error.exit_status)
+    else:
+        if detector is not None:
+            yield good("faces", "", f"{shown(detector.path)} is the face detector")
 
 
 def look_at_workers(config: Config, machine: Machine | None = None) -> Iterator[Finding]:

@@ -18,7 +18,7 @@ config_app = new_app()
 
 @styles_app.callback()
 def _styles(context: typer.Context, config: ConfigOption = None) -> None:
-    """Look at the styles: list, show, verify."""
+    """Look at the styles, or get more: list, show, verify, import, pull."""
     context.obj.remember(config)
 
 
@@ -70,6 +70,37 @@ def styles_verify(
         from animed.commands import styles as command
 
         return command.verify(config_file, name)
+
+    plan(context, config, act)
+
+
+@styles_app.command("import")
+def styles_import(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE")],
+    name: Annotated[str | None, typer.Option("--name", metavar="NAME", show_default=False, help="Its name.")] = None,
+    config: ConfigOption = None,
+) -> None:
+    """Take a file into the folder of styles; this version takes the face detector."""
+
+    def act(config_file: Path | None) -> int:
+        from animed.commands import shelving as command
+
+        return command.take(config_file, file, name)
+
+    plan(context, config, act)
+
+
+@styles_app.command("pull")
+def styles_pull(
+    context: typer.Context, name: Annotated[str, typer.Argument(metavar="NAME")], config: ConfigOption = None
+) -> None:
+    """Fetch a file that does not ship from its public home; this version knows the face detector: faces."""
+
+    def act(config_file: Path | None) -> int:
+        from animed.commands import shelving as command
+
+        return command.pull(config_file, name)
 
     plan(context, config, act)
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
 from rich.text import Text
 
 if TYPE_CHECKING:
@@ -34,6 +43,28 @@ class Bar:
     def show(self, ended: int, total: int) -> None:
         """Show a new state."""
         self._progress.update(self._task, completed=ended, total=total or None)
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+
+class ByteBar:
+    """Shows how much of a file has come; a disabled one shows nothing."""
+
+    def __init__(self, name: str, *, enabled: bool) -> None:
+        columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+        self._progress = Progress(*columns, console=Console(stderr=True), disable=not enabled, transient=True)
+        self._task = self._progress.add_task(name, total=None)
+
+    def show(self, received: int, expected: int) -> None:
+        """Show a new state, bytes."""
+        self._progress.update(self._task, completed=received, total=expected)
 
     def __enter__(self) -> Self:
         self._progress.start()

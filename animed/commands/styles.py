@@ -70,10 +70,10 @@ def _is_good(catalog: Catalog, style: Style) -> bool:
 
 
 def _catalog(config_file: Path | None) -> Catalog:
-    return Catalog.read(styles_dir=_styles_dir(config_file, os.environ))
+    return Catalog.read(styles_dir=folder_of(config_file))
 
 
-def _styles_dir(config_file: Path | None, environ: Mapping[str, str]) -> Path:
+def folder_of(config_file: Path | None, environ: Mapping[str, str] = os.environ) -> Path:
     """Return the folder of more styles; a configuration is not needed, but one that was asked for must be there."""
     try:
         find(config_file, environ=environ, cwd=Path.cwd())

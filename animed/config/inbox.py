@@ -155,7 +155,9 @@ class InboxConfig(Part):
     animated: Literal["first", "skip"] = Field(
         default="first", description="Animated files: draw the first frame, or skip the file."
     )
-    faces: Annotated[Literal["off", "auto"], only("off")] = Field(default="off", description="Extra care for faces.")
+    faces: Literal["off", "auto"] = Field(
+        default="off", description="Draw small faces by themselves, where they come out clean (auto)."
+    )
 
     @model_validator(mode="before")
     @classmethod

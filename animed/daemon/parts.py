@@ -15,6 +15,7 @@ from animed.daemon.apart import Apart
 from animed.daemon.arrivals import Arrivals
 from animed.daemon.backlog import Backlog
 from animed.daemon.desk import Desk
+from animed.daemon.faces import detector_of, wants_faces
 from animed.daemon.faults import Faults
 from animed.daemon.gate import Gate
 from animed.daemon.hooks import Hooks
@@ -182,23 +183,9 @@ def _wire(
     for inbox in desk.inboxes.values():
         placing.prepare(inbox)
     parts = Parts(
-        config,
-        log,
-        first.plan,
-        pool,
-        mailbox,
-        desk,
-        backlog,
-        faults,
-        originals,
-        placing,
-        photos,
-        arrivals,
-        notifier,
-        gate,
-        hooks,
-        reports,
-    )
+        config, log, first.plan, pool, mailbox, desk, backlog, faults, originals, placing, photos, arrivals, notifier,
+        gate, hooks, reports,
+    )  # fmt: skip
     parts.reloader = Reloader(parts, first, renewal)
     return parts
 
@@ -232,11 +219,12 @@ def wishes_of(config: Config) -> plan.Wishes:
     every = any(inbox.style_from_folder for inbox in config.inboxes)
     styles = workers.styles_in_memory if every else len({inbox.style for inbox in config.inboxes})
     kept = min(styles, workers.styles_in_memory)
-    return plan.Wishes(workers.count, workers.threads, workers.precision, largest, workers.max_memory, kept)
+    faces = wants_faces(config)
+    return plan.Wishes(workers.count, workers.threads, workers.precision, largest, workers.max_memory, kept, faces)
 
 
 def spec_of(config: Config, weights: tuple[WeightsFile, ...], the_plan: Plan, system: System = REAL) -> WorkerSpec:
-    """Return what every worker is started with."""
+    """Return what every worker is started with; raises ConfigError or StyleError for a detector that cannot be used."""
     workers = config.workers
     arguments = {
         "weights_files": weights,
@@ -245,6 +233,7 @@ def spec_of(config: Config, weights: tuple[WeightsFile, ...], the_plan: Plan, sy
         "device": workers.device,
         "system": system,
         "keep": workers.styles_in_memory,
+        "detector": detector_of(config),
         # A worker has its full size from the start: that of the largest picture that comes, which is a square, and a
         # little more, so that pictures of other shapes, which cut its heap into pieces, still find room in it.
         "sizes": tuple({(inbox.max_edge + HEADROOM, inbox.max_edge + HEADROOM) for inbox in config.inboxes}),

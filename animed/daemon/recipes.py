@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from animed import detector
 from animed.delivery.moment import EPOCH
 from animed.delivery.naming import Subject, candidates
 from animed.records import Recipe, Stage, Task
@@ -94,6 +95,7 @@ def recipe_of(inbox: InboxConfig, style: Style) -> Recipe:
         faces=inbox.faces,
         subsampling=inbox.subsampling,
         progressive=inbox.progressive,
+        detector_sha256=detector.FACES.sha256 if inbox.faces == "auto" else "",
     )
 
 

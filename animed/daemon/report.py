@@ -60,7 +60,7 @@ class Reporter:
 
     def done(self, active: Active, now: float) -> None:
         """Log a picture that is durable under its final name."""
-        self._outcome("done", active, now, attempt=active.job.attempt)
+        self._outcome("done", active, now, attempt=active.job.attempt, **_faces(active))
         self._tell(active, "done", output=active.output)
 
     def duplicate(self, active: Active, now: float) -> None:
@@ -164,3 +164,9 @@ def _figures(active: Active, now: float) -> dict[str, object]:
         "batch_size": active.batch_size,
         "worker": active.worker or None,
     }
+
+
+def _faces(active: Active) -> dict[str, int]:
+    """Return how many faces were drawn by themselves, where they were looked for."""
+    count = None if active.picture is None else active.picture.faces
+    return {} if count is None else {"faces": count}

@@ -40,3 +40,8 @@ class Candidate:
     weights: tuple[WeightsFile, ...]
     plan: Plan  # what this machine takes
     spec: WorkerSpec
+
+    @property
+    def files(self) -> tuple[object, ...]:
+        """Return the files that workers load, which all must be the same in each of them."""
+        return (*self.weights, self.spec.arguments.get("detector"))

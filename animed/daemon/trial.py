@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from animed.config import InboxConfig
 from animed.daemon.errands import Drawn, Errand, Errands
+from animed.daemon.faces import wants_faces
 from animed.daemon.styles import styles_of
 from animed.errors import WorkersError
 
@@ -27,8 +28,9 @@ def draw_test_picture(config: Config) -> dict[str, Any]:
         photo = Path(folder, "test.png")
         photo.write_bytes(gradient_png(SIDE))
         settings = InboxConfig(
-            name="check", path=photo.parent, output=photo.parent, style=style.name, max_edge=config.inboxes[0].max_edge
-        )
+            name="check", path=photo.parent, output=photo.parent, style=style.name, max_edge=config.inboxes[0].max_edge,
+            faces="auto" if wants_faces(config) else "off",
+        )  # fmt: skip
         outcomes: list[Drawn] = []
         Errands.of(config, style).run([Errand(settings, os.fsencode(photo.name))], outcomes.append, lambda: None)
     drawn = outcomes[0]

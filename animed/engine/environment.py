@@ -39,6 +39,8 @@ def environment(*, threads: int) -> dict[str, str]:
         "OMP_NUM_THREADS": str(threads),
         "MKL_NUM_THREADS": str(threads),
         "OPENBLAS_NUM_THREADS": "1",  # NumPy only moves pixels here.
+        # OpenCV remarks on stderr what its newer engine does not have; what goes wrong it raises.
+        "OPENCV_LOG_LEVEL": "ERROR",
         # Threads that wait for the next picture must sleep, not spin.
         "OMP_WAIT_POLICY": "PASSIVE",
         "ONEDNN_PRIMITIVE_CACHE_CAPACITY": str(PRIMITIVES),

@@ -20,6 +20,8 @@ from animed.errors import PhotoError, StyleError
 from animed.imaging import encode, fingerprint, geometry, metadata, tensors
 from animed.imaging.decode import Decoded, Wanted, decode
 from animed.imaging.exif import Frame
+from animed.imaging.facefinder import FaceFinder
+from animed.imaging.faces import worth_drawing
 from animed.records import Picture, Reason, Skip, Stage, Staged, Task, WeightsFile
 from animed.style import runtime, weights
 from animed.style.shelf import Shelf
@@ -32,8 +34,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from animed.imaging.encode import Coding
+    from animed.imaging.faces import Face
     from animed.imaging.metadata import Imprint
-    from animed.records import Fingerprint, Recipe
+    from animed.records import DetectorFile, Fingerprint, Recipe
     from animed.style.network import Beat, Generator
     from animed.style.runtime import DeviceSetting, PrecisionSetting
 
@@ -56,6 +59,13 @@ class StageWriter(Protocol):
         """Raise PlaceError where the output is at fault."""
 
 
+class Finder(Protocol):
+    """What looks for faces."""
+
+    def find(self, pixels: NDArray[np.uint8], *, threads: int) -> tuple[Face, ...]:
+        """Return the faces in an (H, W, 3) sRGB picture, in its pixels."""
+
+
 @dataclass(frozen=True, slots=True)
 class Loaded:
     """A photo that is ready for the network."""
@@ -73,6 +83,7 @@ class Drawn:
 
     pixels: NDArray[np.uint8]  # (H, W, 3) of the size of Decoded.photo, in the colours that the picture is to have
     infer_s: float
+    faces: int | None = None  # drawn again by themselves; None where none were looked for
 
 
 class Pipeline:
@@ -85,12 +96,14 @@ class Pipeline:
         precision: runtime.Precision,
         system: System = REAL,
         stage_writer: StageWriter = staging.write,
+        finder: Finder | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._networks = networks
         self._precision = precision
         self._system = system
         self._stage_writer = stage_writer
+        self._finder = finder
         self._clock = clock
 
     @property
@@ -135,8 +148,11 @@ class Pipeline:
         if torch.get_num_threads() != task.threads:
             torch.set_num_threads(task.threads)
         try:
-            pixels = rendering.render(loaded.decoded, task.recipe, lambda seen: draw(network, seen, beat))
-            return Drawn(pixels, self._clock() - began)
+            faces = self._faces(task, loaded.decoded)
+            pixels = rendering.render(
+                loaded.decoded, task.recipe, lambda seen: draw(network, seen, beat), faces=faces or ()
+            )
+            return Drawn(pixels, self._clock() - began, None if faces is None else len(faces))
         except (RuntimeError, MemoryError) as error:
             if not _out_of_memory(error):
                 raise
@@ -166,9 +182,18 @@ class Pipeline:
             decode_s=loaded.decode_s,
             infer_s=drawn.infer_s,
             encode_s=self._clock() - began,
+            faces=drawn.faces,
             taken=decoded.notes.taken,
         )
         return picture, descriptor
+
+    def _faces(self, task: Task, decoded: Decoded) -> tuple[Face, ...] | None:
+        """Return the faces that are to be drawn by themselves; None where none are asked for."""
+        if task.recipe.faces == "off" or task.recipe.strength == 0:
+            return None
+        if self._finder is None:
+            raise StyleError("faces: auto, but this worker has no face detector")
+        return worth_drawing(self._finder.find(decoded.pixels, threads=task.threads))
 
     def _network(self, style: str) -> Generator:
         """Return the network of a style."""
@@ -186,11 +211,13 @@ def make(
     device: DeviceSetting = "auto",
     sizes: tuple[tuple[int, int], ...] = WARM_SIZES,
     keep: int = 3,
+    detector: DetectorFile | None = None,
     system: System = REAL,
 ) -> Pipeline:
     """Set up this process and return its pipeline, warm for photos of the (height, width) in `sizes`.
 
-    It holds `keep` styles at a time. Raise StyleError or WorkersError for what will not go away.
+    It holds `keep` styles at a time, and a face detector where one is given. Raise StyleError or WorkersError for what
+    will not go away.
     """
     if not weights_files:
         raise StyleError("a worker needs at least one style", remedy="configure a style")
@@ -201,7 +228,8 @@ def make(
         networks = Shelf(weights_files, keep=keep, load=partial(weights.load, dtype=chosen.dtype, device=place))
         # Kernels and mapped memory depend on shapes only, so one style warms the process for all.
         runtime.warm(networks.fill(first.to(chosen.dtype)), _warm_sizes(sizes))
-    return Pipeline(networks, precision=chosen, system=system)
+    finder = None if detector is None else FaceFinder.load(detector, threads=threads)
+    return Pipeline(networks, precision=chosen, finder=finder, system=system)
 
 
 def _warm_sizes(sizes: tuple[tuple[int, int], ...]) -> list[tuple[int, int]]:
@@ -219,6 +247,7 @@ def wanted(task: Task) -> Wanted:
         animated=task.animated,
         full=recipe.output_size == "original",
         icc=recipe.icc,
+        faces=recipe.faces == "auto" and recipe.strength > 0,
     )
 
 

@@ -12,6 +12,7 @@ MIB: Final = 1 << 20
 GIB: Final = 1 << 30
 IMPORT: Final = 400 * MIB  # what a worker holds before its first photo: the network's libraries and the weights
 NETWORK: Final = 9 * MIB  # the weights of one more style
+FACES: Final = 140 * MIB  # the face detector with its library, after a picture of 1024 pixels a side
 PEAK: Final = {"bfloat16": 750 * MIB, "float32": 1340 * MIB}  # measured peak of the network at PEAK_PIXELS
 PEAK_PIXELS: Final = 1024 * 768
 SHARE: Final = 0.8  # of the available memory; the rest is for decoding, the parent and the machine
@@ -29,6 +30,7 @@ class Wishes:
     max_edge: int = 1024  # the largest of all inboxes, pixels
     max_memory: int | None = None  # bytes for one worker
     styles: int = 1  # networks that a worker keeps at a time
+    faces: bool = False  # whether it looks for faces
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,8 @@ def worker_memory(wishes: Wishes, machine: Machine) -> int:
     """Return the bytes that a worker needs for a square photo of the largest edge."""
     bf16 = wishes.precision == "bfloat16" or (wishes.precision == "auto" and machine.bf16)
     networks = (wishes.styles - 1) * NETWORK
-    return IMPORT + networks + PEAK["bfloat16" if bf16 else "float32"] * wishes.max_edge**2 // PEAK_PIXELS
+    faces = FACES if wishes.faces else 0
+    return IMPORT + networks + faces + PEAK["bfloat16" if bf16 else "float32"] * wishes.max_edge**2 // PEAK_PIXELS
 
 
 def _fits(machine: Machine, need: int) -> int | None:

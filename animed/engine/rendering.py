@@ -4,30 +4,34 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from animed.imaging import colour, upsample
+from animed.imaging import colour, portraits, upsample
 from animed.imaging.tensors import blend
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
     from animed.imaging.decode import Decoded
+    from animed.imaging.faces import Face
     from animed.records import Recipe
 
     Draw = Callable[[NDArray[np.uint8]], NDArray[np.uint8]]  # (H, W, 3) sRGB to (H, W, 3) sRGB
 
 
-def render(decoded: Decoded, recipe: Recipe, draw: Draw) -> NDArray[np.uint8]:
+def render(decoded: Decoded, recipe: Recipe, draw: Draw, *, faces: Sequence[Face] = ()) -> NDArray[np.uint8]:
     """Return the (H, W, 3) pixels of a picture, in the space of `decoded.profile` where it keeps one, else in sRGB.
 
-    `draw` runs the network over a picture of any size. A strength of 0 is exactly the photo.
+    `draw` runs the network over a picture of any size. `faces`, in pixels of `decoded.pixels`, are drawn once more by
+    themselves. A strength of 0 is exactly the photo.
     """
     photo = decoded.photo if decoded.native is None else decoded.native
     if recipe.strength == 0:
         return photo
     picture = upsample.enlarge(draw(decoded.pixels), decoded.pixels, decoded.photo)
+    if faces:
+        picture = portraits.refine(picture, decoded, faces, draw)
     if decoded.native is not None:
         picture = colour.from_srgb(picture, decoded.profile)
     return blend(photo, picture, recipe.strength)

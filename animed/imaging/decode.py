@@ -37,6 +37,7 @@ class Wanted:
     animated: Literal["first", "skip"] = "first"
     full: bool = False  # the picture is to have the photo's own size
     icc: Icc = "srgb"
+    faces: bool = False  # small faces are to be drawn by themselves
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,7 @@ class Decoded:
     height: int
     kind: Kind
     notes: Notes  # for the picture's own metadata
+    detail: NDArray[np.uint8] | None = None  # (H'', W'', 3) sRGB, larger than `pixels`, for faces; None for none
 
 
 def decode(data: bytes, wanted: Wanted, *, name: bytes = b"") -> Decoded | Skip:
@@ -131,6 +133,7 @@ def _developed(
         height=height,
         kind=kind,
         notes=notes,
+        detail=developed.detail,
     )
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # A worker's process has no handler: the note goes to its standard error, and from there to the log as worker.output.
 _LOG: Final = logging.getLogger(__name__)
+DETAIL: Final = 2  # times max_edge: a face that is drawn larger is reduced to its place again, which hides the rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class Developed:
     alpha: NDArray[np.uint8] | None
     native: NDArray[np.uint8] | None
     profile: bytes
+    detail: NDArray[np.uint8] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,22 @@ def develop(image: Image.Image, turn: int, wanted: Wanted, *, data: bytes = b"")
     if laid is not seen:
         _fill(laid, conversion.profile, faint=1)
     profile = b"" if wanted.icc == "strip" else conversion.profile if keep else icc.SRGB
-    return Developed(seen.photo, laid.photo, laid.alpha if clear else None, laid.native, profile)
+    detail = _detail(image, deep, _Darkroom(turn, conversion, keep=False), wanted) if reduced else None
+    return Developed(seen.photo, laid.photo, laid.alpha if clear else None, laid.native, profile, detail)
+
+
+def _detail(
+    image: Image.Image, deep: colour.Depth | None, darkroom: _Darkroom, wanted: Wanted
+) -> NDArray[np.uint8] | None:
+    """Return more pixels than the network sees, where small faces are to be drawn from them and there are more."""
+    if wanted.full or not wanted.faces:
+        return None
+    size = geometry.fit(*image.size, DETAIL * wanted.max_edge)
+    smaller = size != image.size
+    parts = [(slice(0, size[1]), _reduced(colour.plain(image, deep), size))] if smaller else _strips(image, deep)
+    sheet = darkroom.lay(parts, size)
+    _fill(sheet, b"", faint=alpha.FAINT if smaller else 1)
+    return sheet.photo
 
 
 def _conversion(image: Image.Image, data: bytes) -> Conversion:

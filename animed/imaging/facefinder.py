@@ -41,8 +41,6 @@ class FaceFinder:
         except ImportError as error:
             remedy = "pip install 'animed[faces]'"
             raise WorkersError(f"faces: auto needs OpenCV: {error}", remedy=remedy) from error
-        # It remarks on stderr that its newer engine has no choice of targets; what goes wrong it raises.
-        cv2.setLogLevel(2)  # errors
         cv2.setNumThreads(threads)
         model = np.frombuffer(_read(file), dtype=np.uint8)
         try:
@@ -78,7 +76,8 @@ def face_of(row: NDArray[np.float32]) -> Face:
     if len(values) != _FIELDS:
         raise ValueError(f"the face detector gave {len(values)} numbers for a face, not {_FIELDS}")
     points = tuple(zip(values[4:14:2], values[5:14:2], strict=True))
-    return Face(*values[:4], landmarks=points, score=values[14])
+    x, y, width, height = values[:4]
+    return Face(x, y, width, height, points, score=values[14])
 
 
 def _read(file: DetectorFile) -> bytes:

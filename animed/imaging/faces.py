@@ -124,7 +124,7 @@ def is_plausible(face: Face) -> bool:
     right, left, nose, mouth = upright[0], upright[1], upright[2], upright[3:].mean(axis=0)
     eyes = (right + left) / 2
     ordered = left[0] - right[0] > -0.05 * face.size and eyes[1] < nose[1] + slack and nose[1] < mouth[1] + slack
-    return bool(ordered and mouth[1] - eyes[1] > 0.2 * face.size)  # noqa: PLR2004 - two fifths of the height is usual
+    return bool(ordered and mouth[1] - eyes[1] > 0.2 * face.size)
 
 
 def worth_drawing(found: Iterable[Face]) -> tuple[Face, ...]:

@@ -1,4 +1,4 @@
-"""Small faces drawn again by themselves, at a size where the network draws them cleanly, and laid back without a seam."""
+"""Small faces drawn again by themselves, where the network draws them cleanly, and laid back without a seam."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from animed.imaging.decode import Decoded
     from animed.imaging.faces import Face, Points
 
     Draw = Callable[[NDArray[np.uint8]], NDArray[np.uint8]]  # (H, W, 3) sRGB to (H, W, 3) sRGB
@@ -39,7 +40,19 @@ _FAINT: Final = 1e-3  # weight of what lies off the ring, so that there is a mea
 _SPARE: Final = 3  # pixels around a window that the resampling reads
 
 
-def refine(
+def refine(picture: NDArray[np.uint8], decoded: Decoded, found: Iterable[Face], draw: Draw) -> NDArray[np.uint8]:
+    """Return the (H, W, 3) sRGB picture of a photo with the faces drawn again; those are in pixels of `decoded.pixels`.
+
+    The finest pixels of the photo that are at hand are drawn. `draw` runs the network.
+    """
+    seen = decoded.pixels
+    sources = (seen, decoded.photo) if decoded.detail is None else (decoded.detail, decoded.photo)
+    across, down = picture.shape[1] / seen.shape[1], picture.shape[0] / seen.shape[0]
+    placed = [face.scaled(across, down) for face in found]
+    return redrawn(picture, max(sources, key=lambda pixels: pixels.size), placed, draw)
+
+
+def redrawn(
     picture: NDArray[np.uint8], source: NDArray[np.uint8], found: Iterable[Face], draw: Draw
 ) -> NDArray[np.uint8]:
     """Return `picture` with faces drawn again from `source`; `picture` itself where there is none.
