@@ -41,8 +41,8 @@ FACES: Final = Download(
     title="YuNet face detector, March 2023",
     licence="MIT",
     url=(
-        "https://media.githubusercontent.com/media/opencv/opencv_zoo/main/models/face_detection_yunet/"
-        "face_detection_yunet_2023mar.onnx"
+        "https://media.githubusercontent.com/media/opencv/opencv_zoo/82b38c8f98e7b52aa171400f3e4c722352d0669f/"
+        "models/face_detection_yunet/face_detection_yunet_2023mar.onnx"
     ),
 )
 DOWNLOADS: Final = (FACES,)

@@ -340,7 +340,7 @@ inboxes:
     path: in
     output: in/out
     watch: never
-    faces: auto
+    faces: perhaps
     faces: off
   - name: phone
     path: in2
@@ -354,7 +354,7 @@ retry: {delay: 1h}
         "line 2: defaults.quality: got 101; accepted: at most 100",
         "line 6: inboxes[0].output: got",
         "line 7: inboxes[0].watch: got never; accepted: auto, native, poll, both or off",
-        "line 8: inboxes[0].faces: got auto",
+        "line 8: inboxes[0].faces: got perhaps; accepted: off or auto",
         "line 9: inboxes[0].faces: got the key a second time",
         "line 10: inboxes[1].name: got phone; accepted: another name than inboxes[0] has",
         "line 10: inboxes[1].output: got nothing",
@@ -510,7 +510,6 @@ def test_wrong_values_elsewhere(folder: Folder, text: str, words: str) -> None:
 @pytest.mark.parametrize(
     "keys",
     [
-        "faces: auto",
         "follow_symlinks: true",
     ],
 )
@@ -670,7 +669,7 @@ def test_the_schema_is_of_the_file_as_users_write_it() -> None:
     assert inbox["properties"]["stable_for"]["type"] == ["string", "number"]
     assert inbox["properties"]["stable_for"]["default"] == "2s"
     assert inbox["properties"]["processed_dir"]["type"] == ["string", "null"]
-    assert inbox["properties"]["faces"]["enum"] == ["off"]
+    assert inbox["properties"]["faces"]["enum"] == ["off", "auto"]
     assert inbox["required"] == ["name", "path"]
     assert described["required"] == ["inboxes"]
     assert "source" not in described["properties"]

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from animed.daemon.validation import Validated
     from animed.engine.plan import Plan
     from animed.intake.watch import Hint
-    from animed.records import WeightsFile
+    from animed.records import DetectorFile, WeightsFile
     from animed.service.control import ControlServer
     from animed.service.sdnotify import Notifier
 
@@ -192,7 +192,7 @@ def _wire(
 
 def candidate_of(config: Config, *, instance: str, run: str, once: bool = False, system: System = REAL) -> Candidate:
     """Look up all that follows from a configuration; raises StyleError or ConfigError."""
-    styles, the_plan = styles_of(config), plan_of(config)
+    styles, detector, the_plan = styles_of(config), detector_of(config), plan_of(config)
     weights = tuple(style.weights_file for style in styles.values())
     return Candidate(
         config,
@@ -203,7 +203,8 @@ def candidate_of(config: Config, *, instance: str, run: str, once: bool = False,
         policies={inbox.name: _policy(config, inbox, once=once) for inbox in config.inboxes},
         weights=weights,
         plan=the_plan,
-        spec=spec_of(config, weights, the_plan, system),
+        spec=spec_of(config, weights, the_plan, detector=detector, system=system),
+        detector=detector,
     )
 
 
@@ -223,8 +224,11 @@ def wishes_of(config: Config) -> plan.Wishes:
     return plan.Wishes(workers.count, workers.threads, workers.precision, largest, workers.max_memory, kept, faces)
 
 
-def spec_of(config: Config, weights: tuple[WeightsFile, ...], the_plan: Plan, system: System = REAL) -> WorkerSpec:
-    """Return what every worker is started with; raises ConfigError or StyleError for a detector that cannot be used."""
+def spec_of(
+    config: Config, weights: tuple[WeightsFile, ...], the_plan: Plan,
+    *, detector: DetectorFile | None, system: System = REAL,
+) -> WorkerSpec:  # fmt: skip
+    """Return what every worker is started with."""
     workers = config.workers
     arguments = {
         "weights_files": weights,
@@ -233,7 +237,7 @@ def spec_of(config: Config, weights: tuple[WeightsFile, ...], the_plan: Plan, sy
         "device": workers.device,
         "system": system,
         "keep": workers.styles_in_memory,
-        "detector": detector_of(config),
+        "detector": detector,
         # A worker has its full size from the start: that of the largest picture that comes, which is a square, and a
         # little more, so that pictures of other shapes, which cut its heap into pieces, still find room in it.
         "sizes": tuple({(inbox.max_edge + HEADROOM, inbox.max_edge + HEADROOM) for inbox in config.inboxes}),

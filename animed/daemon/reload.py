@@ -164,7 +164,7 @@ class Reloader:
         """Put a valid configuration in force."""
         parts, old = self._parts, self._current
         events: list[PoolEvent] = []
-        new_styles = candidate.files != old.files
+        new_styles = (candidate.weights, candidate.detector) != (old.weights, old.detector)
         renewed = [name for name, setup in candidate.setups.items() if old.setups.get(name, setup) != setup]
         self._result = {
             "changed": list(found.keys), "added": list(found.added), "removed": list(found.removed),

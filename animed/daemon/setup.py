@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from animed.engine.plan import Plan
     from animed.engine.protocol import WorkerSpec
     from animed.intake.rules import Rules
-    from animed.records import WeightsFile
+    from animed.records import DetectorFile, WeightsFile
     from animed.schedule.retry import RetryPolicy
 
 
@@ -40,8 +40,4 @@ class Candidate:
     weights: tuple[WeightsFile, ...]
     plan: Plan  # what this machine takes
     spec: WorkerSpec
-
-    @property
-    def files(self) -> tuple[object, ...]:
-        """Return the files that workers load, which all must be the same in each of them."""
-        return (*self.weights, self.spec.arguments.get("detector"))
+    detector: DetectorFile | None = None  # of faces, where an inbox asks for it
