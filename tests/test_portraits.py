@@ -38,7 +38,9 @@ def same(pixels: Pixels) -> Pixels:
 def toned(pixels: Pixels) -> Pixels:
     """Stand in for a network whose tone depends on what it sees, as norms over all of it make it."""
     seen = pixels.astype(np.float32)
-    return ((seen - seen.mean(axis=(0, 1))) * 1.1 + (150, 120, 90)).clip(0, 255).astype(np.uint8)
+    shifted = (seen - seen.mean(axis=(0, 1))) * 1.1 + (150, 120, 90)
+    drawn: Pixels = np.clip(shifted, 0, 255).astype(np.uint8)
+    return drawn
 
 
 def energy(pixels: Pixels, points: NDArray[np.intp]) -> float:
@@ -97,7 +99,7 @@ def test_no_seam_shows_around_a_face(size: float) -> None:
     result = redrawn(picture, photo, [seen], lambda pixels: toned(pixels) // 2 + 20)
     beside = energy(picture, ring(seen, 1.5))
     for radius in (0.9, 1.0, 1.1, 1.2, 1.3, portraits.GONE):
-        assert energy(result, ring(seen, radius)) <= 1.3 * beside + 3
+        assert energy(result, ring(seen, radius)) <= 1.1 * beside + 0.5
 
 
 def test_the_tone_of_the_face_is_that_of_the_picture_around_it() -> None:
@@ -118,7 +120,8 @@ def test_faces_may_lie_anywhere(of: tuple[int, int], at: tuple[float, float], si
     """Across the border, beyond it, in a picture of one pixel: a picture of the same size comes out."""
     picture = waves(*of)
     result = redrawn(picture, picture, [face(size, tilt=tilt, at=at)], same)
-    assert (result.shape, result.dtype) == (picture.shape, np.uint8)
+    assert result.shape == picture.shape
+    assert result.dtype == picture.dtype
     assert np.abs(result.astype(int) - picture).mean() < 16
 
 

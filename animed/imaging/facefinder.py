@@ -22,6 +22,7 @@ LEAST_SIDE: Final = 32  # pixels; what is smaller holds no face
 OVERLAP: Final = 0.3  # share of two boxes in common from which on they are one face
 MOST: Final = 500  # boxes before overlaps are sorted out
 _LARGEST: Final = 2**24  # bytes of a model
+_NO_MEMORY: Final = -4  # OpenCV's number of it
 _FIELDS: Final = 15  # of a face: box, five landmarks, score
 
 
@@ -53,7 +54,7 @@ class FaceFinder:
         return cls(detector, cv2, threads)
 
     def find(self, pixels: NDArray[np.uint8], *, threads: int) -> tuple[Face, ...]:
-        """Return the faces in an (H, W, 3) sRGB picture, in its pixels, in no order."""
+        """Return the faces in an (H, W, 3) sRGB picture, in its pixels, in no order; MemoryError where it runs out."""
         height, width = pixels.shape[:2]
         seen = fit(width, height, EDGE)
         if min(seen) < LEAST_SIDE:
@@ -65,9 +66,19 @@ class FaceFinder:
         if seen != image.size:
             image = image.resize(seen, Image.Resampling.LANCZOS, reducing_gap=3.0)
         self._detector.setInputSize(seen)
-        _, rows = self._detector.detect(np.ascontiguousarray(np.asarray(image)[..., ::-1]))  # it takes BGR
+        rows = self._detect(np.ascontiguousarray(np.asarray(image)[..., ::-1]))  # it takes BGR
         found = () if rows is None else tuple(face_of(row) for row in rows)
         return tuple(face.scaled(width / seen[0], height / seen[1]) for face in found)
+
+    def _detect(self, pixels: NDArray[np.uint8]) -> NDArray[np.float32] | None:
+        try:
+            _, rows = self._detector.detect(pixels)
+        except self._library.error as error:
+            if error.code == _NO_MEMORY:
+                raise MemoryError(str(error)) from error
+            raise
+        found: NDArray[np.float32] | None = rows
+        return found
 
 
 def face_of(row: NDArray[np.float32]) -> Face:

@@ -139,15 +139,16 @@ def lay(drawn: NDArray[np.uint8], square: Square, box: Box) -> NDArray[np.uint8]
 
 
 def _redraw(picture: NDArray[np.uint8], source: NDArray[np.uint8], face: Face, draw: Draw) -> None:
-    """Draw one face again, into the picture."""
+    """Draw one face again, into the picture; one that lies off it is left alone."""
     height, width = picture.shape[:2]
+    box = left, upper, right, lower = _clipped(Square.around(face, COARSE).bounds, width, height)
+    if left >= right or upper >= lower:
+        return
     across, down = source.shape[1] / width, source.shape[0] / height
     in_source = face.scaled(across, down)
     side = side_of(drawn_size(in_source.size, face.size))
     drawn = draw(cut(source, Square.around(in_source, side)))
     square = Square.around(face, side)
-    box = _clipped(square.bounds, width, height)
-    left, upper, right, lower = box
     base = picture[upper:lower, left:right].astype(np.float32)
     fresh = lay(drawn, square, box).astype(np.float32)
     points = _points(square, box, face)
@@ -210,9 +211,8 @@ def _sized(plane: NDArray[np.float32], size: tuple[int, int], how: Image.Resampl
 
 
 def _clipped(box: Box, width: int, height: int) -> Box:
-    """Return what of a box lies in a picture; at least one pixel."""
-    left, upper = min(max(box[0], 0), width - 1), min(max(box[1], 0), height - 1)
-    return left, upper, min(max(box[2], left + 1), width), min(max(box[3], upper + 1), height)
+    """Return what of a box lies in a picture; it is empty or turned inside out where nothing does."""
+    return max(box[0], 0), max(box[1], 0), min(box[2], width), min(box[3], height)
 
 
 def _window(pixels: NDArray[np.uint8], box: Box) -> NDArray[np.uint8]:

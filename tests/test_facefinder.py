@@ -1,0 +1,180 @@
+"""The face detector: what a worker makes of its file and of its answers, and the real one on a photo that ships."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from importlib import resources
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from animed import detector
+from animed.errors import StyleError
+from animed.imaging.facefinder import EDGE, FaceFinder, face_of
+from animed.imaging.faces import worth_drawing
+from animed.records import DetectorFile
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Pixels = NDArray[np.uint8]
+
+MODEL = Path(__file__).parents[2] / "shared" / "weights" / detector.FACES.file_name  # fetched by users, never shipped
+HAS_LIBRARY = importlib.util.find_spec("cv2") is not None
+needs_model = pytest.mark.skipif(
+    not (MODEL.exists() and HAS_LIBRARY), reason="the face detector or OpenCV is not on this machine"
+)
+needs_library = pytest.mark.skipif(not HAS_LIBRARY, reason="OpenCV is not on this machine")
+ROW = np.array([10, 20, 30, 40, 17, 35, 33, 35, 25, 42, 18, 50, 32, 50, 0.875], np.float32)
+
+
+class FakeError(Exception):
+    """Stand in for OpenCV's own error."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(f"error {code}")
+        self.code = code
+
+
+class FakeDetector:
+    """Answers every picture with the same faces, and notes what it was shown."""
+
+    def __init__(self, rows: NDArray[np.float32] | None, fault: FakeError | None = None) -> None:
+        self.rows = rows
+        self.fault = fault
+        self.sizes: list[tuple[int, int]] = []
+        self.shown: list[Pixels] = []
+
+    def setInputSize(self, size: tuple[int, int]) -> None:  # noqa: N802 - OpenCV's name
+        """Note a size."""
+        self.sizes.append(size)
+
+    def detect(self, pixels: Pixels) -> tuple[int, NDArray[np.float32] | None]:
+        """Answer."""
+        if self.fault:
+            raise self.fault
+        self.shown.append(pixels)
+        return 1, self.rows
+
+
+def finder(fake: FakeDetector, threads: list[int] | None = None) -> FaceFinder:
+    """Return one over a fake; `threads` takes what the library is told."""
+    told = [] if threads is None else threads
+    return FaceFinder(fake, SimpleNamespace(error=FakeError, setNumThreads=told.append), 1)
+
+
+def astronaut(side: int) -> Pixels:
+    """Return the sample with a face, reduced."""
+    with resources.files("animed.samples").joinpath("astronaut.jpg").open("rb") as stream, Image.open(stream) as image:
+        return np.asarray(image.convert("RGB").resize((side, side), Image.Resampling.LANCZOS))
+
+
+def test_a_row_of_the_detector_is_a_face() -> None:
+    """Box, five landmarks and score stand in the order that the detector gives them; other rows are refused."""
+    face = face_of(ROW)
+    assert (face.x, face.y, face.width, face.height, face.score) == (10, 20, 30, 40, 0.875)
+    assert face.landmarks == ((17, 35), (33, 35), (25, 42), (18, 50), (32, 50))
+    with pytest.raises(ValueError, match="14 numbers"):
+        face_of(ROW[:14])
+
+
+def test_a_large_picture_is_looked_at_reduced() -> None:
+    """The faces come back in the pixels of the picture that was given."""
+    fake = FakeDetector(ROW[None])
+    (face,) = finder(fake).find(np.zeros((2 * EDGE, EDGE, 3), np.uint8), threads=1)
+    assert fake.sizes == [(EDGE // 2, EDGE)]
+    assert (face.x, face.y, face.height) == (20, 40, 80)
+
+
+def test_the_detector_is_shown_blue_first() -> None:
+    """It was trained so."""
+    fake = FakeDetector(None)
+    red = np.zeros((64, 64, 3), np.uint8)
+    red[..., 0] = 255
+    assert finder(fake).find(red, threads=1) == ()
+    assert tuple(fake.shown[0][0, 0]) == (0, 0, 255)
+
+
+def test_a_sliver_is_not_looked_at() -> None:
+    """A picture that is too narrow for a face holds none."""
+    fake = FakeDetector(ROW[None])
+    assert finder(fake).find(np.zeros((5, 4000, 3), np.uint8), threads=1) == ()
+    assert fake.shown == []
+
+
+def test_the_library_is_told_of_other_threads_only() -> None:
+    """As many threads as the photo has, set when they change."""
+    told: list[int] = []
+    looking = finder(FakeDetector(None), told)
+    for threads in (1, 2, 2, 1):
+        looking.find(np.zeros((64, 64, 3), np.uint8), threads=threads)
+    assert told == [2, 1]
+
+
+def test_memory_that_runs_out_in_the_library_is_told_as_such() -> None:
+    """OpenCV's number for it becomes a MemoryError; other errors stay what they are."""
+    blank = np.zeros((64, 64, 3), np.uint8)
+    with pytest.raises(MemoryError):
+        finder(FakeDetector(None, FakeError(-4))).find(blank, threads=1)
+    with pytest.raises(FakeError):
+        finder(FakeDetector(None, FakeError(-215))).find(blank, threads=1)
+
+
+@needs_library
+def test_another_file_than_the_parent_saw_is_not_loaded(tmp_path: Path) -> None:
+    """The digest is compared again before the library reads a byte of it; a file that is gone is told too."""
+    path = tmp_path / "detector.onnx"
+    file = DetectorFile(str(path), "0" * 64)
+    with pytest.raises(StyleError, match="cannot be read"):
+        FaceFinder.load(file, threads=1)
+    path.write_bytes(b"something else")
+    with pytest.raises(StyleError, match="is not what it was"):
+        FaceFinder.load(file, threads=1)
+
+
+@needs_library
+def test_a_file_that_is_no_detector_is_an_error_with_words(tmp_path: Path) -> None:
+    """Whatever the library says becomes one line."""
+    path = tmp_path / "detector.onnx"
+    path.write_bytes(b"no network at all")
+    with pytest.raises(StyleError, match="cannot be loaded"):
+        FaceFinder.load(DetectorFile(str(path), hashlib.sha256(path.read_bytes()).hexdigest()), threads=1)
+
+
+def real() -> FaceFinder:
+    """Load the real detector."""
+    return FaceFinder.load(DetectorFile(str(MODEL), detector.FACES.sha256), threads=1)
+
+
+@needs_model
+@pytest.mark.parametrize("side", [150, 300, 512])
+def test_the_face_of_the_sample_is_found(side: int) -> None:
+    """One face, where it is in the sample, whatever size the photo has."""
+    (face,) = [each for each in real().find(astronaut(side), threads=2) if each.score > 0.8]
+    x, y = face.centre
+    assert (x / side, y / side) == pytest.approx((0.436, 0.233), abs=0.02)
+    assert abs(face.tilt) < 10
+
+
+@needs_model
+@pytest.mark.parametrize("turn", [-30, 30])
+def test_a_tilted_face_is_found_with_its_tilt(turn: int) -> None:
+    """The landmarks say how far the head is turned."""
+    pixels: Any = Image.fromarray(astronaut(200)).rotate(-turn, Image.Resampling.BICUBIC, fillcolor=(128, 128, 128))
+    (face,) = worth_drawing(real().find(np.asarray(pixels), threads=1))
+    upright = worth_drawing(real().find(astronaut(200), threads=1))[0]
+    assert face.tilt - upright.tilt == pytest.approx(turn, abs=6)
+
+
+@needs_model
+@pytest.mark.parametrize("name", ["coffee.jpg", "rocket.jpg", "chelsea.jpg"])
+def test_no_face_is_found_where_there_is_none(name: str) -> None:
+    """A cup, a rocket and a cat have no face of this kind."""
+    with resources.files("animed.samples").joinpath(name).open("rb") as stream, Image.open(stream) as image:
+        pixels = np.asarray(image.convert("RGB"))
+    assert worth_drawing(real().find(pixels, threads=1)) == ()
