@@ -18,10 +18,10 @@ from animed.engine import rendering, staging
 from animed.engine.reading import read
 from animed.errors import PhotoError, StyleError
 from animed.imaging import encode, fingerprint, geometry, metadata, tensors
+from animed.imaging.closer import small_faces
 from animed.imaging.decode import Decoded, Wanted, decode
 from animed.imaging.exif import Frame
 from animed.imaging.facefinder import FaceFinder
-from animed.imaging.faces import worth_drawing
 from animed.records import Picture, Reason, Skip, Stage, Staged, Task, WeightsFile
 from animed.style import runtime, weights
 from animed.style.shelf import Shelf
@@ -193,7 +193,7 @@ class Pipeline:
             return None
         if self._finder is None:
             raise StyleError("faces: auto, but this worker has no face detector")
-        return worth_drawing(self._finder.find(decoded.pixels, threads=task.threads))
+        return small_faces(decoded, partial(self._finder.find, threads=task.threads))
 
     def _network(self, style: str) -> Generator:
         """Return the network of a style."""

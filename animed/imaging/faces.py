@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # Where eyes, nose and corners of the mouth lie in an upright face, left to right as the onlooker sees them: the five
 # points that face recognition aligns to, in a square of side 1 around their middle.
 TEMPLATE: Final = np.array([(-0.157, -0.182), (0.157, -0.182), (0.0, -0.002), (-0.130, 0.183), (0.130, 0.183)])
-LEAST_SCORE: Final = 0.8  # over 903 photos nearly all that was below it and wrong was no face
+LEAST_SCORE: Final = 0.7  # enough for a second look, which decides
 SMALLEST: Final = 12  # pixels; below it nothing is there that could be drawn better
 LARGEST: Final = 96  # pixels; above it the network draws a face cleanly by itself
 MOST: Final = 32  # faces in one picture, the largest first
@@ -64,6 +64,11 @@ class Face:
             height=self.height * down,
             landmarks=points,
         )
+
+    def moved(self, right: float, down: float) -> Face:
+        """Return it as it lies in a picture whose corner is so many pixels further left and up."""
+        points = tuple((x + right, y + down) for x, y in self.landmarks)
+        return replace(self, x=self.x + right, y=self.y + down, landmarks=points)
 
 
 @dataclass(frozen=True, slots=True)

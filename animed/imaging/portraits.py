@@ -46,10 +46,15 @@ def refine(picture: NDArray[np.uint8], decoded: Decoded, found: Iterable[Face], 
     The finest pixels of the photo that are at hand are drawn. `draw` runs the network.
     """
     seen = decoded.pixels
-    sources = (seen, decoded.photo) if decoded.detail is None else (decoded.detail, decoded.photo)
     across, down = picture.shape[1] / seen.shape[1], picture.shape[0] / seen.shape[0]
     placed = [face.scaled(across, down) for face in found]
-    return redrawn(picture, max(sources, key=lambda pixels: pixels.size), placed, draw)
+    return redrawn(picture, finest(decoded), placed, draw)
+
+
+def finest(decoded: Decoded) -> NDArray[np.uint8]:
+    """Return the (H, W, 3) sRGB pixels of a photo that show most."""
+    detail = decoded.pixels if decoded.detail is None else decoded.detail
+    return max((detail, decoded.photo), key=lambda pixels: pixels.size)
 
 
 def redrawn(
