@@ -28,7 +28,7 @@ from animed.daemon.report import Reporter
 from animed.daemon.setup import Candidate, Setup
 from animed.daemon.validation import Validated
 from animed.intake.rules import Rules
-from animed.records import Failure, PhotoKey, Recipe, Sighting, WeightsFile
+from animed.records import DetectorFile, Failure, PhotoKey, Recipe, Sighting, WeightsFile
 from animed.schedule.ledger import FILE_NAME, Ledger
 from animed.schedule.retry import Backoff, RetryPolicy
 
@@ -107,8 +107,8 @@ class Bench:
         reporter = Reporter(log, {name: inbox.root for name, inbox in inboxes.items()})
         return Desk(self.ledger, Journal(log), reporter, inboxes, policies, lambda: WALL + self.now + self.jump)
 
-    def candidate(self, config: Config, *, weights: str = "aa") -> Candidate:
-        """Return a configuration made ready; `weights` is the digest of the style's weights."""
+    def candidate(self, config: Config, *, weights: str = "aa", detector: str = "") -> Candidate:
+        """Return a configuration made ready; `weights` is the digest of the style's weights, `detector` of that."""
         plan: Any = None
         spec: Any = config.workers
         return Candidate(
@@ -118,6 +118,7 @@ class Bench:
             weights=(WeightsFile("cel", "/cel", weights, "half_pixel"),),
             plan=plan,
             spec=spec,
+            detector=DetectorFile("/faces", detector) if detector else None,
         )
 
     def _setup(self, config: Config, inbox: InboxConfig, weights: str) -> Setup:
@@ -172,9 +173,9 @@ class Bench:
         self.mailbox.post(Validated(number, outcome))
         self.daemon.incoming.posts(self.now)
 
-    def reload(self, config: Config, *, weights: str = "aa") -> None:
+    def reload(self, config: Config, *, weights: str = "aa", detector: str = "") -> None:
         """Take a new configuration, and nothing more; the configuration of the next restart is this one."""
-        self.check_ends(self.hup(), self.candidate(config, weights=weights))
+        self.check_ends(self.hup(), self.candidate(config, weights=weights, detector=detector))
         self.config = config
 
     # What there is.

@@ -481,6 +481,21 @@ def test_a_new_style_waits_for_workers_that_know_it(bench: Callable[..., Bench])
     assert [job.recipe.weights_sha256 for job in run.pool.jobs] == ["bb"]
 
 
+def test_faces_wait_for_workers_that_find_them(bench: Callable[..., Bench]) -> None:
+    """Workers without the detector are replaced, and no photo of the inbox is given to one of them."""
+    run = bench()
+    run.pool.rolled = False
+    run.reload(run.changed(faces="auto"), detector="dd")
+    line = reloaded(run)[0]
+    assert (line["workers"], line["changed"]) == (True, ["inboxes.phone.faces"])
+    run.world.write(b"b.jpg", b"b")
+    run.run(5)
+    assert not run.pool.jobs
+    run.pool.rolled = True
+    run.run(5)
+    assert len(run.pool.jobs) == 1
+
+
 # ---- Stops, starts and shares that hang ------------------------------------------------------------------------------
 
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from test_closer import SIDE, Looks, enlarged
+from test_closer import Looks, enlarged
 from test_faces import face
 from test_pipeline import RECIPE, Shelf, built, inbox, loaded, photo, silent, task
 
-from animed.engine.pipeline import Pipeline
-from animed.errors import StyleError
+from animed.errors import PhotoError, StyleError
+from animed.imaging.closer import SIDE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from animed.imaging.faces import Face
     from animed.records import Picture, Recipe
-    from animed.style.network import Generator
 
 __all__ = ["inbox"]
 
@@ -47,12 +46,10 @@ def one_face() -> Finder:
     return Finder([face(40, at=(64.0, 48.0))], [enlarged()])
 
 
-def drawn(
-    inbox: Path, finder: Finder | None, recipe: Recipe, network: Generator | None = None
-) -> tuple[Picture, bytes]:
+def drawn(inbox: Path, finder: Finder | None, recipe: Recipe) -> tuple[Picture, bytes]:
     """Return the figures and the bytes of a picture."""
     shelf = Shelf()
-    line: Pipeline = built(network, stage_writer=shelf, finder=finder)
+    line = built(stage_writer=shelf, finder=finder)
     given = task(inbox, photo(400, 300), recipe)
     ready = loaded(line, given)
     picture, _ = line.finish(given, ready, line.draw(given, ready, silent))
@@ -111,10 +108,8 @@ def test_the_second_look_sees_more_of_a_larger_photo(inbox: Path) -> None:
 def test_each_face_gives_signs_of_life(inbox: Path) -> None:
     """Many faces take long: the network beats for each of them."""
     beats = []
-    for finder in (
-        Finder(),
-        Finder([face(40, at=(64.0, 48.0)), face(30, at=(64.0, 48.0))], [enlarged()], [enlarged()]),
-    ):
+    two = [face(40, at=(64.0, 48.0)), face(30, at=(64.0, 48.0))]
+    for finder in (Finder(), Finder(two, [enlarged()], [enlarged()])):
         line, count = built(finder=finder), list[int]()
         given = task(inbox, photo(400, 300), AUTO)
         line.draw(given, loaded(line, given), lambda count=count: count.append(1))  # type: ignore[misc]  # mypy knows no defaults of lambdas
@@ -146,8 +141,9 @@ def test_memory_that_runs_out_on_a_face_is_the_photo_s(inbox: Path) -> None:
             """Fail."""
             raise MemoryError(pixels.shape, threads)
 
-    with pytest.raises(Exception, match="more memory than there is"):
+    with pytest.raises(PhotoError, match="more memory than there is") as caught:
         drawn(inbox, Full(), AUTO)
+    assert caught.value.reason == "out_of_memory"
 
 
 def test_another_detector_is_another_recipe() -> None:

@@ -11,7 +11,7 @@ import urllib.request
 from typing import TYPE_CHECKING, Final
 
 from animed import detector
-from animed.errors import AnimedError
+from animed.errors import AnimedError, OutputError, StyleError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 SILENCE_S: Final = 30.0  # of a server, after which it is given up
 _CHUNK: Final = 2**16
 _AGENT: Final = "animed"
+_OTHERWISE: Final = "`animed styles import FILE` takes a file that was fetched in another way"
 _FOLDER_MODE: Final = 0o755
 _FILE_MODE: Final = 0o644  # the service may run as another user
 
@@ -33,16 +34,19 @@ _FILE_MODE: Final = 0o644  # the service may run as another user
 def download(wanted: Download, *, progress: Progress, url: str = "") -> bytes:
     """Return the checked bytes of a file from its public home, or from another `url`.
 
-    Raise AnimedError, which says what to do, where they cannot be had or are others.
+    Raise AnimedError, which says what to do, where they cannot be had, and StyleError where they are others.
     """
     address = url or wanted.url
     request = urllib.request.Request(address, headers={"User-Agent": _AGENT})  # noqa: S310 -- the table holds https only
     try:
         with urllib.request.urlopen(request, timeout=SILENCE_S) as answer:  # noqa: S310 -- the same
             data = _received(answer, wanted, progress)
+    except urllib.error.HTTPError as error:
+        error.close()  # it is the answer as well, with a connection of its own
+        title = f"cannot be fetched: the server answers {error.code} {error.reason}"
+        raise AnimedError(title, remedy=_OTHERWISE, path=address) from error
     except (OSError, http.client.HTTPException) as error:
-        remedy = "`animed styles import FILE` takes a file that was fetched in another way"
-        raise AnimedError(f"cannot be fetched: {_cause(error)}", remedy=remedy, path=address) from error
+        raise AnimedError(f"cannot be fetched: {_cause(error)}", remedy=_OTHERWISE, path=address) from error
     _demand(data, wanted, address)
     return data
 
@@ -58,7 +62,7 @@ def read(path: Path) -> bytes:
 
 
 def store(data: bytes, target: Path) -> None:
-    """Write a file and give it its name when it is durable; raise AnimedError, for a full disk too."""
+    """Write a file and give it its name when it is durable; raise OutputError, for a full disk too."""
     try:
         os.makedirs(target.parent, mode=_FOLDER_MODE, exist_ok=True)
         with _unnamed_until_whole(target) as stream:
@@ -69,7 +73,7 @@ def store(data: bytes, target: Path) -> None:
             os.replace(stream.name, target)
         _sync_folder(target.parent)
     except OSError as error:
-        raise AnimedError(f"cannot be written: {error.strerror}", path=os.fspath(target)) from error
+        raise OutputError(f"cannot be written: {error.strerror}", path=os.fspath(target)) from error
 
 
 @contextlib.contextmanager
@@ -104,19 +108,17 @@ def _received(answer: IO[bytes], wanted: Download, progress: Progress) -> bytes:
 
 
 def _demand(data: bytes, wanted: Download, address: str) -> None:
-    """Raise AnimedError where bytes are not those of the download."""
+    """Raise StyleError where bytes are not those of the download."""
     if len(data) != wanted.size:
         size = f"more than {wanted.size}" if len(data) > wanted.size else f"{len(data)} of {wanted.size}"
-        raise AnimedError(f"is not the {wanted.title}: {size} bytes came; nothing was kept", path=address)
+        raise StyleError(f"is not the {wanted.title}: {size} bytes came; nothing was kept", path=address)
     if (digest := detector.digest_of(data)) != wanted.sha256:
         title = f"is not the {wanted.title}: sha256 is {digest}, wanted {wanted.sha256}; nothing was kept"
-        raise AnimedError(title, remedy="a proxy or the server has changed it", path=address)
+        raise StyleError(title, remedy="a proxy or the server has changed it", path=address)
 
 
 def _cause(error: OSError | http.client.HTTPException) -> str:
     """Say in one line why a server could not be asked."""
-    if isinstance(error, urllib.error.HTTPError):
-        return f"the server answers {error.code} {error.reason}"
     reason = error.reason if isinstance(error, urllib.error.URLError) else error
     if isinstance(reason, TimeoutError):
         return f"the server is silent for {SILENCE_S:g} s"

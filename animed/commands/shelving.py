@@ -12,7 +12,7 @@ from animed.commands import fetching
 from animed.commands.output import note, say, shown
 from animed.commands.progress import ByteBar
 from animed.commands.styles import folder_of
-from animed.errors import EXIT_OK, EXIT_USAGE, AnimedError, StyleError
+from animed.errors import EXIT_OK, EXIT_USAGE, StyleError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,12 +47,12 @@ def pull(config_file: Path | None, name: str, *, fetch: Fetch = _download) -> in
 
 
 def take(config_file: Path | None, path: Path, name: str | None) -> int:
-    """Take a file that the user has, known by its content; raises ConfigError, and AnimedError for another file."""
+    """Take a file that the user has, known by its content; raises ConfigError, and StyleError for another file."""
     data = fetching.read(path)
     found = next((each for each in detector.DOWNLOADS if each.sha256 == detector.digest_of(data)), None)
     if found is None:
         known = ", ".join(f"the {each.title} (sha256 {each.sha256})" for each in detector.DOWNLOADS)
-        raise AnimedError("is none of the files that this version takes", remedy=f"it takes {known}", path=str(path))
+        raise StyleError("is none of the files that this version takes", remedy=f"it takes {known}", path=str(path))
     if name not in {None, found.name}:
         note(f"--name: {shown(os.fspath(path))} is the {found.title}, whose name is {found.name}")
         return EXIT_USAGE
