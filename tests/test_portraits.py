@@ -13,7 +13,7 @@ from test_faces import face
 
 from animed.imaging import portraits
 from animed.imaging.faces import MARGIN, UPRIGHT, Face
-from animed.imaging.portraits import Square, cut, drawn_size, lay, mask, redrawn, refine, side_of
+from animed.imaging.portraits import Square, cut, drawn_size, lay, mask, redrawn, refine, side_of, stages
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -128,7 +128,7 @@ def test_faces_may_lie_anywhere(of: tuple[int, int], at: tuple[float, float], si
 def test_a_face_at_the_border_sees_the_photo_mirrored() -> None:
     """No black is drawn into the square where the photo ends."""
     photo = np.full((60, 60, 3), 200, np.uint8)
-    assert cut(photo, Square.around(face(40, at=(2.0, 3.0), tilt=20), 128)).min() == 200
+    assert cut(photo, Square.around(face(40, at=(2.0, 3.0), tilt=20), 128, shown=64)).min() == 200
 
 
 def test_faces_that_overlap_are_each_drawn() -> None:
@@ -149,11 +149,12 @@ def test_faces_that_overlap_are_each_drawn() -> None:
 @settings(deadline=None, max_examples=60)
 def test_the_network_is_asked_for_little(in_source: float, in_picture: float) -> None:
     """At most 512² pixels in few sizes; never so few that a face melts, where the photo has more."""
-    side = side_of(drawn_size(in_source, in_picture))
-    assert 64 <= side <= 512
-    assert side % portraits.STEP == 0
+    shown = drawn_size(in_source, in_picture)
+    side = side_of(shown)
+    assert side in {256, 384, 512}
+    assert side / shown >= MARGIN
     if in_source * portraits.ENLARGED >= portraits.DRAWN:
-        assert side / MARGIN >= portraits.DRAWN
+        assert shown >= portraits.DRAWN
 
 
 def test_a_face_is_drawn_from_the_finest_pixels_there_are() -> None:
@@ -177,25 +178,35 @@ def test_a_face_is_drawn_from_the_finest_pixels_there_are() -> None:
     assert [pixels.std() > 50 for pixels in given] == [True, True, False]
 
 
+def test_a_face_that_would_be_out_of_focus_is_drawn_before_the_picture_grows() -> None:
+    """One that measures more than 512 pixels in the picture, of which the network drew 256 at most."""
+    seen = np.zeros((100, 100, 3), np.uint8)
+    decoded: Any = SimpleNamespace(pixels=seen, photo=np.zeros((1000, 1000, 3), np.uint8), detail=None)
+    large, small = face(52), face(50)
+    assert stages([large, small], decoded) == ([large], [small])
+    same_size: Any = SimpleNamespace(pixels=seen, photo=seen, detail=None)
+    assert stages([large, small], same_size) == ([], [large, small])
+
+
 @pytest.mark.parametrize("tilt", [0.0, UPRIGHT - 1, UPRIGHT + 1, 90.0])
 def test_only_a_tilted_face_is_turned(tilt: float) -> None:
     """To turn a picture softens it, so a small tilt is left alone."""
-    square = Square.around(face(50, tilt=tilt), 128)
+    square = Square.around(face(50, tilt=tilt), 128, shown=64)
     assert square.turned is (tilt > UPRIGHT)
 
 
 @given(st.floats(-180, 180), st.integers(64, 512), st.floats(12, 96))
 @settings(deadline=None, max_examples=60)
 def test_the_square_lies_around_the_face(tilt: float, side: int, size: float) -> None:
-    """Its middle is the face's, its side twice the face's, and its bounds hold all of it."""
-    square = Square.around(face(size, tilt=tilt), side)
+    """Its middle is the face's, it shows the face in as many pixels as asked for, and its bounds hold all of it."""
+    square = Square.around(face(size, tilt=tilt), side, shown=side / 3)
     middle = square.place.apply(np.array([(side / 2, side / 2)]))[0]
     assert np.allclose(middle, (100, 100), atol=1e-6)
-    assert square.place.scale * side == pytest.approx(MARGIN * size)
+    assert square.place.scale * side == pytest.approx(3 * size)
     left, upper, right, lower = square.bounds
-    assert left <= 100 - size + 1e-6
-    assert right >= 100 + size - 1e-6
-    assert (right - left) * (lower - upper) >= (MARGIN * size) ** 2 - 1e-6
+    assert left <= 100 - 1.5 * size + 1e-6
+    assert right >= 100 + 1.5 * size - 1e-6
+    assert (right - left) * (lower - upper) >= (3 * size) ** 2 - 1e-6
 
 
 def test_the_mask_is_whole_inside_and_gone_outside() -> None:
@@ -211,6 +222,6 @@ def test_a_square_laid_back_is_the_picture() -> None:
     """`lay` undoes `cut`, in the middle of the square, for a turned square too."""
     photo = waves(200, 200)
     for tilt in TILTS:
-        square = Square.around(face(50, tilt=tilt), 160)
+        square = Square.around(face(50, tilt=tilt), 160, shown=80)
         back = lay(cut(photo, square), square, (75, 75, 125, 125))
         assert np.abs(back.astype(int) - photo[75:125, 75:125]).max() <= 4

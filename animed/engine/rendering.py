@@ -29,9 +29,10 @@ def render(decoded: Decoded, recipe: Recipe, draw: Draw, *, faces: Sequence[Face
     photo = decoded.photo if decoded.native is None else decoded.native
     if recipe.strength == 0:
         return photo
-    picture = upsample.enlarge(draw(decoded.pixels), decoded.pixels, decoded.photo)
-    if faces:
-        picture = portraits.refine(picture, decoded, faces, draw)
+    before, after = portraits.stages(faces, decoded)
+    drawn = portraits.refine(draw(decoded.pixels), decoded, before, draw)
+    picture = upsample.enlarge(drawn, decoded.pixels, decoded.photo)
+    picture = portraits.refine(picture, decoded, after, draw)
     if decoded.native is not None:
         picture = colour.from_srgb(picture, decoded.profile)
     return blend(photo, picture, recipe.strength)

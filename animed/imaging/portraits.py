@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 DRAWN: Final = 128
 MOST_DRAWN: Final = 256  # where the picture is so much larger than what the network saw
 ENLARGED: Final = 3.0  # times; what is enlarged further holds no more than the network makes up
-STEP: Final = 32  # pixels; sides come in few sizes, because each new one costs the network a start
+MOST_PLACED: Final = 512  # pixels in the picture; so much larger than it was drawn, a face would look out of focus
+STEP: Final = 128  # pixels; the squares come in three sizes, because each new one costs the network a start
 # Of the ellipse around a face, in half axes of 0.62 of its box: whole inside, gone outside.
 AXIS: Final = 0.62
 WHOLE: Final = 0.9
@@ -78,9 +79,19 @@ def drawn_size(in_source: float, in_picture: float) -> float:
     return min(max(DRAWN, min(in_picture, MOST_DRAWN)), ENLARGED * in_source)
 
 
-def side_of(size: float) -> int:
-    """Return the side of the square that the network sees for a face of a size: a multiple of 32, 64 to 512."""
-    return min(int(MARGIN * MOST_DRAWN), max(2 * STEP, math.ceil(size * MARGIN / STEP) * STEP))
+def side_of(drawn: float) -> int:
+    """Return the side of the square that the network sees for a face that it sees in a size: 256, 384 or 512."""
+    return max(2 * STEP, math.ceil(drawn * MARGIN / STEP) * STEP)
+
+
+def stages(found: Iterable[Face], decoded: Decoded) -> tuple[list[Face], list[Face]]:
+    """Return the faces that are drawn before the picture is brought to the photo's size, and those for afterwards."""
+    factor = decoded.photo.shape[1] / decoded.pixels.shape[1]
+    before: list[Face] = []
+    after: list[Face] = []
+    for face in found:
+        (before if face.size * factor > MOST_PLACED else after).append(face)
+    return before, after
 
 
 def mask(points: Points, face: Face) -> NDArray[np.float64]:
@@ -97,11 +108,11 @@ class Square:
     place: Similarity
 
     @classmethod
-    def around(cls, face: Face, side: int) -> Square:
-        """Return the square of that many pixels around a face; one that is nearly upright is not turned."""
+    def around(cls, face: Face, side: int, *, shown: float) -> Square:
+        """Return the square of that size that shows a face in so many pixels; one that is nearly upright is not turned."""
         tilt = face.tilt
         turn = math.radians(tilt) if abs(tilt) > faces.UPRIGHT else 0.0
-        scale = face.size * MARGIN / side
+        scale = face.size / shown
         a, b = scale * math.cos(turn), scale * math.sin(turn)
         x, y = face.centre
         half = side / 2
@@ -146,14 +157,15 @@ def lay(drawn: NDArray[np.uint8], square: Square, box: Box) -> NDArray[np.uint8]
 def _redraw(picture: NDArray[np.uint8], source: NDArray[np.uint8], face: Face, draw: Draw) -> None:
     """Draw one face again, into the picture; one that lies off it is left alone."""
     height, width = picture.shape[:2]
-    box = left, upper, right, lower = _clipped(Square.around(face, COARSE).bounds, width, height)
+    box = left, upper, right, lower = _clipped(Square.around(face, 2, shown=2 / MARGIN).bounds, width, height)
     if left >= right or upper >= lower:
         return
     across, down = source.shape[1] / width, source.shape[0] / height
     in_source = face.scaled(across, down)
-    side = side_of(drawn_size(in_source.size, face.size))
-    drawn = draw(cut(source, Square.around(in_source, side)))
-    square = Square.around(face, side)
+    shown = drawn_size(in_source.size, face.size)
+    side = side_of(shown)
+    drawn = draw(cut(source, Square.around(in_source, side, shown=shown)))
+    square = Square.around(face, side, shown=shown)
     base = picture[upper:lower, left:right].astype(np.float32)
     fresh = lay(drawn, square, box).astype(np.float32)
     points = _points(square, box, face)
