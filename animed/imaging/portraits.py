@@ -109,7 +109,7 @@ class Square:
 
     @classmethod
     def around(cls, face: Face, side: int, *, shown: float) -> Square:
-        """Return the square of that size that shows a face in so many pixels; one that is nearly upright is not turned."""
+        """Return the square that shows a face in so many pixels; one that is nearly upright is not turned."""
         tilt = face.tilt
         turn = math.radians(tilt) if abs(tilt) > faces.UPRIGHT else 0.0
         scale = face.size / shown
