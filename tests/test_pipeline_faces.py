@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from PIL import Image
 from test_closer import Looks, enlarged
 from test_faces import face
 from test_pipeline import RECIPE, Shelf, built, inbox, loaded, photo, silent, task
@@ -150,3 +151,16 @@ def test_another_detector_is_another_recipe() -> None:
     """The digest of what finds faces decides about the picture, as faces do."""
     digests = {recipe.digest for recipe in (OFF, AUTO, replace(AUTO, detector_sha256="0" * 64))}
     assert len(digests) == 3
+
+
+@pytest.mark.parametrize("turn", [1, 2, 6, 7])
+def test_the_finer_pixels_are_of_the_same_view(inbox: Path, turn: int) -> None:
+    """Turned as the photo says, and in the same colours as what the network sees."""
+    exif = Image.Exif()
+    exif[0x0112] = turn
+    for size in ((400, 300), (200, 150)):  # reduced, and as it is
+        decoded = loaded(built(finder=Finder()), task(inbox, photo(*size, exif=exif, quality=95), AUTO)).decoded
+        assert decoded.detail is not None
+        height, width = decoded.pixels.shape[:2]
+        again = np.asarray(Image.fromarray(decoded.detail).resize((width, height), Image.Resampling.LANCZOS))
+        assert np.abs(again.astype(int) - decoded.pixels).max() <= 3
