@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 TEMPLATE: Final = np.array([(-0.157, -0.182), (0.157, -0.182), (0.0, -0.002), (-0.130, 0.183), (0.130, 0.183)])
 LEAST_SCORE: Final = 0.7  # enough for a second look, which decides
 SMALLEST: Final = 12  # pixels; below it nothing is there that could be drawn better
-LARGEST: Final = 96  # pixels; above it the network draws a face cleanly by itself
+LARGEST: Final = 80  # pixels; above it the built-in style draws a face as well within its picture
 MOST: Final = 32  # faces in one picture, the largest first
 UPRIGHT: Final = 10.0  # degrees; so small a tilt is left alone, because turning softens a picture
 MARGIN: Final = 2.0  # sizes of a face that the square around it measures at least
