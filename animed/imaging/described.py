@@ -153,7 +153,6 @@ def made(recipe: Recipe, source: str) -> Properties:
     """Return how a picture came about; `source` is the SHA-256 of its photo's file, in hexadecimal digits."""
     values = {
         f"{OWN}SourceDigest": source,
-        f"{OWN}Recipe": recipe.digest,
         f"{OWN}Style": recipe.style,
         f"{OWN}Weights": recipe.weights_sha256,
         f"{OWN}Strength": f"{recipe.strength:g}",
