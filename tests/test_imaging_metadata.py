@@ -20,7 +20,6 @@ from picture_files import (
     MAKE,
     MODEL,
     ORIENTATION,
-    RECIPE,
     SOFTWARE,
     TAKEN,
     WIDTH,
