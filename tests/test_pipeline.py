@@ -182,6 +182,16 @@ def test_every_size_from_one_pixel_on_comes_back(width: int, height: int) -> Non
     assert pipeline.draw(untrained(), pixels).shape == pixels.shape
 
 
+def test_tiny_photos_come_back_in_their_size_and_colour() -> None:
+    """From one pixel on, thin or square: a flat photo comes out flat, in the colour of a large one."""
+    network = untrained()
+    large = pipeline.draw(network, np.full((64, 64, 3), (200, 90, 40), np.uint8))[32, 32].astype(int)
+    for size in ((1, 1), (1, 2), (7, 1), (8, 9), (15, 17), (16, 3), (40, 1), (39, 21)):
+        drawn = pipeline.draw(network, np.full((*size, 3), (200, 90, 40), np.uint8))
+        assert drawn.shape == (*size, 3)
+        assert np.abs(drawn.astype(int) - large).max() <= 1
+
+
 def test_equal_sizes_may_be_stacked() -> None:
     """Pictures of the built-in style come out the same alone or stacked, to one step of a byte."""
     network = weights.load(cel())
@@ -447,7 +457,7 @@ def test_the_real_style_is_made_ready_and_draws(inbox: Path) -> None:
 
 def test_the_sizes_to_warm_are_those_that_the_network_sees() -> None:
     """Odd sizes are padded as photos are, huge ones are not drawn for nothing, and equal ones only once."""
-    assert pipeline._warm_sizes(((750, 1000), (751, 1001), (3000, 4000))) == [(752, 1008), (800, 1056)]
+    assert pipeline._warm_sizes(((750, 1000), (751, 1001), (3000, 4000))) == [(752, 1000), (752, 1004), (792, 1056)]
 
 
 def test_a_worker_without_styles_is_refused() -> None:

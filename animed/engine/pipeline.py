@@ -150,7 +150,7 @@ class Pipeline:
         try:
             faces = self._faces(task, loaded.decoded)
             pixels = rendering.render(
-                loaded.decoded, task.recipe, lambda seen: draw(network, seen, beat), faces=faces or ()
+                loaded.decoded, task.recipe, lambda seen: draw(network, seen, beat), beat, faces=faces or ()
             )
             return Drawn(pixels, self._clock() - began, None if faces is None else len(faces))
         except (RuntimeError, MemoryError) as error:

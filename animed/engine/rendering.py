@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from animed.imaging import colour, portraits, upsample
 from animed.imaging.tensors import blend
@@ -17,22 +17,35 @@ if TYPE_CHECKING:
     from animed.imaging.faces import Face
     from animed.records import Recipe
 
-    Draw = Callable[[NDArray[np.uint8]], NDArray[np.uint8]]  # (H, W, 3) sRGB to (H, W, 3) sRGB
+    Draw = Callable[[NDArray[np.uint8]], NDArray[np.uint8]]  # (H, W, 3) sRGB to a new (H, W, 3) sRGB
+    Beat = Callable[[], None]
+
+STRIP: Final = 256  # rows that are converted and mixed at a time: a large photo as a whole would take gigabytes
 
 
-def render(decoded: Decoded, recipe: Recipe, draw: Draw, *, faces: Sequence[Face] = ()) -> NDArray[np.uint8]:
+def render(
+    decoded: Decoded, recipe: Recipe, draw: Draw, beat: Beat, *, faces: Sequence[Face] = ()
+) -> NDArray[np.uint8]:
     """Return the (H, W, 3) pixels of a picture, in the space of `decoded.profile` where it keeps one, else in sRGB.
 
-    `draw` runs the network over a picture of any size. `faces`, in pixels of `decoded.pixels`, are drawn once more by
-    themselves. A strength of 0 is exactly the photo.
+    `draw` runs the network over a picture of any size; what it returns is changed here. `faces`, in pixels of
+    `decoded.pixels`, are drawn once more by themselves. `beat` is called now and then while a large photo is worked on.
+    A strength of 0 is exactly the photo.
     """
     photo = decoded.photo if decoded.native is None else decoded.native
     if recipe.strength == 0:
         return photo
     before, after = portraits.stages(faces, decoded)
     drawn = portraits.refine(draw(decoded.pixels), decoded, before, draw)
-    picture = upsample.enlarge(drawn, decoded.pixels, decoded.photo)
+    picture = upsample.enlarge(drawn, decoded.pixels, decoded.photo, beat)
     picture = portraits.refine(picture, decoded, after, draw)
-    if decoded.native is not None:
-        picture = colour.from_srgb(picture, decoded.profile)
-    return blend(photo, picture, recipe.strength)
+    if decoded.native is None and recipe.strength == 1:
+        return picture
+    for top in range(0, len(picture), STRIP):
+        strip = slice(top, top + STRIP)
+        part = picture[strip]
+        if decoded.native is not None:
+            part = colour.from_srgb(part, decoded.profile)
+        picture[strip] = blend(photo[strip], part, recipe.strength)
+        beat()
+    return picture

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 Size = tuple[int, int]  # width, height
 
-# Both sides are padded to multiples of this. Each new shape costs kernels to build and memory to keep, each added pixel
-# costs time: 900 photos reduced to 512 gave 183 shapes for 0.4 % more pixels at 4, 139 for 1.3 % at 8, 83 for 3.7 % at
-# 16 and 43 for 5.6 % at 32; the network itself needs 4.
-MULTIPLE: Final = 16
+# Both sides are padded to multiples of this, the least that the network takes: the nearer to the photo's own size, the
+# nearer is the picture to that of the photo alone. More shapes cost nothing: kernels are built anew for each photo
+# anyway, because keeping them would cost memory. docs/performance.md has the figures.
+MULTIPLE: Final = 4
 SMALLEST: Final = 16  # pixels; the least side that the network sees
 
 
@@ -27,7 +27,7 @@ def fit(width: int, height: int, max_edge: int) -> Size:
 
 
 def padded(width: int, height: int) -> Size:
-    """Return the size that the network sees: each side rounded up to a multiple of 16, and at least 16."""
+    """Return the size that the network sees: each side rounded up to a multiple of 4, and at least 16."""
     return _up(width), _up(height)
 
 
