@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -82,6 +83,13 @@ def test_need_follows_precision_and_pixels() -> None:
     assert bf16 == plans.worker_memory(Wishes(), Machine(4, None, None, bf16=True)) < auto
     quarter = plans.worker_memory(Wishes(max_edge=512), NAS) - plans.IMPORT
     assert quarter == pytest.approx((auto - plans.IMPORT) / 4, abs=4)
+
+
+def test_need_counts_photos_of_their_own_size() -> None:
+    """Full-size pictures need room for their photos, beside the network and whatever it takes."""
+    for wishes in (Wishes(), Wishes(max_edge=256), Wishes(styles=3)):
+        more = plans.worker_memory(replace(wishes, full=True), NAS) - plans.worker_memory(wishes, NAS)
+        assert more == plans.FULL
 
 
 def test_configured_memory_limits_a_worker_generously() -> None:

@@ -220,8 +220,11 @@ def wishes_of(config: Config) -> plan.Wishes:
     every = any(inbox.style_from_folder for inbox in config.inboxes)
     styles = workers.styles_in_memory if every else len({inbox.style for inbox in config.inboxes})
     kept = min(styles, workers.styles_in_memory)
-    faces = wants_faces(config)
-    return plan.Wishes(workers.count, workers.threads, workers.precision, largest, workers.max_memory, kept, faces)
+    full = any(inbox.output_size == "original" for inbox in config.inboxes)
+    return plan.Wishes(
+        *(workers.count, workers.threads, workers.precision, largest, workers.max_memory, kept),
+        faces=wants_faces(config), full=full,
+    )  # fmt: skip
 
 
 def spec_of(

@@ -15,6 +15,9 @@ NETWORK: Final = 9 * MIB  # the weights of one more style
 FACES: Final = 140 * MIB  # the face detector with its library, after a picture of 1024 pixels a side
 PEAK: Final = {"bfloat16": 750 * MIB, "float32": 1340 * MIB}  # measured peak of the network at PEAK_PIXELS
 PEAK_PIXELS: Final = 1024 * 768
+# Photos of 24 million pixels whose own size is wanted: one held, and one that is decoded beside the network. What is
+# made of them later fits into what the network has left.
+FULL: Final = 384 * MIB
 SHARE: Final = 0.8  # of the available memory; the rest is for decoding, the parent and the machine
 
 Precision = Literal["auto", "float32", "bfloat16"]
@@ -31,6 +34,7 @@ class Wishes:
     max_memory: int | None = None  # bytes for one worker
     styles: int = 1  # networks that a worker keeps at a time
     faces: bool = False  # whether it looks for faces
+    full: bool = False  # some pictures are to have their photo's own size
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +81,8 @@ def usable_cores(machine: Machine) -> int:
 def worker_memory(wishes: Wishes, machine: Machine) -> int:
     """Return the bytes that a worker needs for a square photo of the largest edge."""
     bf16 = wishes.precision == "bfloat16" or (wishes.precision == "auto" and machine.bf16)
-    networks = (wishes.styles - 1) * NETWORK
-    faces = FACES if wishes.faces else 0
-    return IMPORT + networks + faces + PEAK["bfloat16" if bf16 else "float32"] * wishes.max_edge**2 // PEAK_PIXELS
+    beside = (wishes.styles - 1) * NETWORK + (FACES if wishes.faces else 0) + (FULL if wishes.full else 0)
+    return IMPORT + beside + PEAK["bfloat16" if bf16 else "float32"] * wishes.max_edge**2 // PEAK_PIXELS
 
 
 def _fits(machine: Machine, need: int) -> int | None:
