@@ -215,16 +215,19 @@ def plan_of(config: Config) -> Plan:
 
 def wishes_of(config: Config) -> plan.Wishes:
     """Return what the configuration asks of the workers."""
-    workers = config.workers
-    largest = max(inbox.max_edge for inbox in config.inboxes)
-    every = any(inbox.style_from_folder for inbox in config.inboxes)
-    styles = workers.styles_in_memory if every else len({inbox.style for inbox in config.inboxes})
-    kept = min(styles, workers.styles_in_memory)
-    full = any(inbox.output_size == "original" for inbox in config.inboxes)
+    workers, inboxes = config.workers, config.inboxes
+    largest = max(inbox.max_edge for inbox in inboxes)
+    every, most = any(inbox.style_from_folder for inbox in inboxes), workers.styles_in_memory
     return plan.Wishes(
-        *(workers.count, workers.threads, workers.precision, largest, workers.max_memory, kept),
-        faces=wants_faces(config), full=full,
-    )  # fmt: skip
+        workers.count,
+        workers.threads,
+        workers.precision,
+        largest,
+        workers.max_memory,
+        styles=most if every else min(most, len({inbox.style for inbox in inboxes})),
+        faces=wants_faces(config),
+        full=any(inbox.output_size == "original" for inbox in inboxes),
+    )
 
 
 def spec_of(
