@@ -182,6 +182,19 @@ def test_every_size_from_one_pixel_on_comes_back(width: int, height: int) -> Non
     assert pipeline.draw(untrained(), pixels).shape == pixels.shape
 
 
+@pytest.mark.parametrize("strength", [0.0, 0.5, 1.0])
+def test_a_picture_may_have_its_photos_own_size(inbox: Path, strength: float) -> None:
+    """`original`: the network sees max_edge pixels, the picture has all of them, and strength 0 is the photo."""
+    line = built()
+    given = task(inbox, photo(161, 120, "png"), replace(RECIPE, strength=strength, output_size="original"))
+    ready = loaded(line, given)
+    drawn = line.draw(given, ready, silent)
+    picture, _ = line.finish(given, ready, drawn)
+    assert (picture.width, picture.height, picture.out_width, picture.out_height) == (161, 120, 161, 120)
+    assert max(ready.decoded.pixels.shape) == RECIPE.max_edge
+    assert np.array_equal(drawn.pixels, ready.decoded.photo) == (strength == 0)
+
+
 def test_tiny_photos_come_back_in_their_size_and_colour() -> None:
     """From one pixel on, thin or square: a flat photo comes out flat, in the colour of a large one."""
     network = untrained()
