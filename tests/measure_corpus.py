@@ -16,7 +16,7 @@ import psutil
 from harness import whole
 
 from animed import config
-from animed.daemon.parts import plan_of
+from animed.daemon.workforce import plan_of
 
 if TYPE_CHECKING:
     import argparse

@@ -16,7 +16,8 @@ from animed.cli import main
 from animed.commands.capacity import look_at_faces
 from animed.config import ConfigProblemsError
 from animed.daemon.faces import detector_of, wants_faces
-from animed.daemon.parts import candidate_of, wishes_of
+from animed.daemon.parts import candidate_of
+from animed.daemon.workforce import wishes_of
 from animed.errors import ConfigError, StyleError
 
 if TYPE_CHECKING:

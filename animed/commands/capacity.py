@@ -12,7 +12,7 @@ from animed.commands.places import describe
 from animed.commands.verdict import rules_of
 from animed.config.inbox import FROM_FOLDER
 from animed.daemon.faces import detector_of
-from animed.daemon.parts import wishes_of
+from animed.daemon.workforce import wishes_of
 from animed.engine import machine as machines
 from animed.engine import plan as plans
 from animed.errors import AnimedError, StyleError

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 from animed.daemon.faces import detector_of
 from animed.daemon.faults import crash_reason
-from animed.daemon.parts import plan_of, spec_of
 from animed.daemon.recipes import names_of, recipe_of, stage_of, task_of
+from animed.daemon.workforce import plan_of, spec_of
 from animed.delivery.examine import examine
 from animed.delivery.faults import NameRefused
 from animed.delivery.moment import EPOCH

@@ -15,7 +15,7 @@ from animed.daemon.apart import Apart
 from animed.daemon.arrivals import Arrivals
 from animed.daemon.backlog import Backlog
 from animed.daemon.desk import Desk
-from animed.daemon.faces import detector_of, wants_faces
+from animed.daemon.faces import detector_of
 from animed.daemon.faults import Faults
 from animed.daemon.gate import Gate
 from animed.daemon.hooks import Hooks
@@ -34,10 +34,8 @@ from animed.daemon.report import Reporter
 from animed.daemon.reports import Reports
 from animed.daemon.setup import Candidate, Setup
 from animed.daemon.styles import styles_of
-from animed.engine import machine, plan
-from animed.engine.environment import environment
+from animed.daemon.workforce import plan_of, spec_of
 from animed.engine.pool import Pool
-from animed.engine.protocol import Limits, WorkerSpec
 from animed.errors import ConfigError
 from animed.intake.rules import Rules
 from animed.opening import Identity
@@ -58,14 +56,10 @@ if TYPE_CHECKING:
     from animed.daemon.validation import Validated
     from animed.engine.plan import Plan
     from animed.intake.watch import Hint
-    from animed.records import DetectorFile, WeightsFile
     from animed.service.control import ControlServer
     from animed.service.sdnotify import Notifier
 
     Post = Answer | Ended | Validated | tuple[str, Hint]
-
-HEADROOM: Final = 32  # pixels
-_FACTORY: Final = "animed.engine.pipeline:make"
 
 
 @dataclass(slots=True)
@@ -205,58 +199,6 @@ def candidate_of(config: Config, *, instance: str, run: str, once: bool = False,
         plan=the_plan,
         spec=spec_of(config, weights, the_plan, detector=detector, system=system),
         detector=detector,
-    )
-
-
-def plan_of(config: Config) -> Plan:
-    """Return how many workers this machine takes."""
-    return plan.make(wishes_of(config), machine.read())
-
-
-def wishes_of(config: Config) -> plan.Wishes:
-    """Return what the configuration asks of the workers."""
-    workers, inboxes = config.workers, config.inboxes
-    largest = max(inbox.max_edge for inbox in inboxes)
-    every, most = any(inbox.style_from_folder for inbox in inboxes), workers.styles_in_memory
-    return plan.Wishes(
-        workers.count,
-        workers.threads,
-        workers.precision,
-        largest,
-        workers.max_memory,
-        styles=most if every else min(most, len({inbox.style for inbox in inboxes})),
-        faces=wants_faces(config),
-        full=any(inbox.output_size == "original" for inbox in inboxes),
-    )
-
-
-def spec_of(
-    config: Config, weights: tuple[WeightsFile, ...], the_plan: Plan,
-    *, detector: DetectorFile | None, system: System = REAL,
-) -> WorkerSpec:  # fmt: skip
-    """Return what every worker is started with."""
-    workers = config.workers
-    arguments = {
-        "weights_files": weights,
-        "threads": the_plan.threads,
-        "precision": workers.precision,
-        "device": workers.device,
-        "system": system,
-        "keep": workers.styles_in_memory,
-        "detector": detector,
-        # A worker has its full size from the start: that of the largest picture that comes, which is a square, and a
-        # little more, so that pictures of other shapes, which cut its heap into pieces, still find room in it.
-        "sizes": tuple({(inbox.max_edge + HEADROOM, inbox.max_edge + HEADROOM) for inbox in config.inboxes}),
-    }
-    return WorkerSpec(
-        _FACTORY,
-        arguments,
-        environment(threads=the_plan.threads),
-        Limits(nice=workers.nice),
-        timeout=workers.timeout,
-        boot_timeout=workers.boot_timeout,
-        max_images=workers.max_images,
-        system=system,
     )
 
 
