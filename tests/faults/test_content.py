@@ -53,15 +53,6 @@ def test_a_deep_gradient_stays_a_gradient() -> None:
     assert len(set(row.tolist())) > 200
 
 
-@pytest.mark.parametrize("brand", [b"heic", b"heix", b"mif1"])
-def test_heic_is_named_as_not_supported(brand: bytes) -> None:
-    """A HEIC is never taken for something else, nor called damaged: its reason names the kind."""
-    box = b"ftyp" + brand + bytes(4) + b"mif1heic"
-    with pytest.raises(PhotoError) as caught:
-        decoded(struct.pack(">I", len(box) + 4) + box + bytes(200))
-    assert caught.value.reason == "unsupported:heic"
-
-
 def huge_png() -> bytes:
     """Return a tiny file whose header claims 30,000 by 30,000 pixels, with the start of its data."""
     body = b"IHDR" + struct.pack(">IIBBBBB", 30_000, 30_000, 8, 2, 0, 0, 0)
