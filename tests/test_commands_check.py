@@ -73,6 +73,18 @@ def test_all_is_well(setup: Setup, capsys: pytest.CaptureFixture[str]) -> None:
     assert trial.drawn == 1
 
 
+def test_a_default_that_no_inbox_takes_is_told(
+    setup: Setup, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where every inbox has a value of its own, what `defaults` or the environment says to it has no effect."""
+    monkeypatch.setenv("ANIMED_DEFAULTS__PRESERVE__GPS", "no")
+    monkeypatch.setenv("ANIMED_DEFAULTS__QUALITY", "80")
+    setup.write(preserve="{gps: true}", limits__min_free=0)
+    found = findings(setup, capsys, 0)["settings"]
+    assert (found["level"], found["subject"]) == ("warn", "defaults.preserve.gps")
+    assert "no effect" in found["text"]
+
+
 def test_nothing_is_changed(setup: Setup, capsys: pytest.CaptureFixture[str]) -> None:
     """No folder is made, and the file that proves the output is gone again."""
     (setup.inbox / "a.jpg").write_bytes(b"x")

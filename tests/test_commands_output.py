@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from animed.commands.output import counted, duration, say_json, say_table, shown, size
+from animed.commands.output import called, counted, duration, say_json, say_table, shown, size
 
 
 @pytest.mark.parametrize(
@@ -36,6 +37,12 @@ def test_times_are_said_in_two_units(seconds: float | None, text: str) -> None:
 def test_sizes_have_binary_units(count: int, text: str) -> None:
     """A size has the largest unit that it fills, and the largest of all beyond that."""
     assert size(count) == text
+
+
+def test_a_hint_names_the_configuration_that_was_named() -> None:
+    """A command that is recommended can be typed as it stands, also where -c was given and the path has a space."""
+    assert called("failed", None) == "animed failed"
+    assert called("failed", Path("my photos.yaml")) == "animed failed -c 'my photos.yaml'"
 
 
 def test_numbers_go_with_their_nouns() -> None:

@@ -32,7 +32,7 @@ def report(state: str = "running", inbox_state: str = "ready", **more: Any) -> d
         "state": inbox_state,
         "watch": "native",
         "waiting": 2,
-        "queued": 3,
+        "queued": 7,
         "done": 12,
         "failed": 1,
         "troubles": [{"role": "output", "path": "/photos/out", "detail": "No space left: /photos/out"}],
@@ -100,8 +100,8 @@ def test_people_see_every_figure(config_file: Path, capsys: pytest.CaptureFixtur
     status.run(config_file, as_json=False, check=False, ask=answering(report()))
     said = capsys.readouterr().out
     lines = [line.split() for line in said.splitlines()]
-    assert "5 in the queue, the oldest for 1 min 1 s, 4.2 pictures a minute, 1 min 11 s to go" in said
-    assert ["phone", "ready", "native", "2", "3", "12", "1", "/photos/in"] in lines
+    assert "5 in the queue, 2 in work, the oldest for 1 min 1 s, 4.2 pictures a minute, 1 min 11 s to go" in said
+    assert ["phone", "ready", "native", "2", "7", "12", "1", "/photos/in"] in lines
     assert "  phone: output: No space left: /photos/out\n" in said
     assert ["4712", "busy", "cel", "7", "612", "MB"] in lines
     assert ["-", "dead", "-", "0", "-"] in lines
@@ -110,7 +110,9 @@ def test_people_see_every_figure(config_file: Path, capsys: pytest.CaptureFixtur
 
 def test_a_quiet_service_is_shown(config_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A service without work, workers, failures or an estimate leaves those parts out."""
-    quiet = report(queue={"depth": 0, "oldest_s": None}, workers=[], last_failures=[], rate_per_min=0.0, eta_s=None)
+    quiet = report(
+        inboxes=[], queue={"depth": 0, "oldest_s": None}, workers=[], last_failures=[], rate_per_min=0.0, eta_s=None
+    )
     status.run(config_file, as_json=False, check=False, ask=answering(quiet))
     said = capsys.readouterr().out
     assert "0 in the queue, 0.0 pictures a minute\n" in said

@@ -329,7 +329,7 @@ def test_once_works_through_the_inbox_and_tells_failures(service: Callable[..., 
 
 
 def test_once_with_paths_needs_no_configuration(service: Callable[..., Service]) -> None:
-    """`once PATH` writes beside the photo or into a folder, and never over what is there."""
+    """`once PATH` writes beside what is named, a link too, or into a folder, and never over what is there."""
     run = service()
     source = photo(run.root / "pictures" / "a.jpg")
     assert run.call("once", str(source)).returncode == 0
@@ -337,6 +337,12 @@ def test_once_with_paths_needs_no_configuration(service: Callable[..., Service])
     assert run.call("once", str(source), "-o", str(run.root / "aside")).returncode == 0
     assert sorted(p.name for p in source.parent.iterdir()) == ["a.cel-2.jpg", "a.cel.jpg", "a.jpg"]
     assert whole(run.root / "aside" / "a.cel.jpg")
+    link = run.root / "links" / "b.jpg"
+    link.parent.mkdir()
+    link.symlink_to(source)
+    assert run.call("once", str(link)).returncode == 0
+    assert sorted(p.name for p in link.parent.iterdir()) == ["a.cel.jpg", "b.jpg"]
+    assert len(list(source.parent.iterdir())) == 3
 
 
 def test_once_with_a_folder_leaves_its_own_pictures_alone(service: Callable[..., Service]) -> None:

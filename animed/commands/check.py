@@ -12,7 +12,7 @@ from animed.commands.findings import Finding, failure, good, warning
 from animed.commands.output import counted, say, say_json, shown
 from animed.commands.places import SILENT, look_at_inbox, look_at_space, look_at_state
 from animed.commands.programs import look_at_hooks
-from animed.commands.settings import look_at_settings
+from animed.commands.settings import look_at_defaults, look_at_settings
 from animed.daemon.styles import demand_names
 from animed.errors import EXIT_OK, ConfigError
 
@@ -50,6 +50,7 @@ def look(config: Config, draw: Draw) -> Iterator[Finding]:
     """Yield each finding as soon as it is known: the last ones take seconds."""
     yield good("config", "", f"{shown(str(config.source))}: {counted(len(config.inboxes), 'inbox', 'inboxes')}")
     yield from look_at_settings(config)
+    yield from look_at_defaults(config)
     yield look_at_state(config.state_dir)
     answering = []
     for inbox in config.inboxes:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from animed import config, logs
-from animed.commands.output import counted, duration, note, shown
+from animed.commands.output import called, counted, duration, note, shown
 from animed.commands.progress import Bar
 from animed.daemon.loop import Daemon
 from animed.daemon.parts import assembled
@@ -45,10 +45,10 @@ def run(config_file: Path | None, paths: Sequence[Path], output: Path | None, st
         note(complaint)
         return EXIT_USAGE
     with InstanceLock(os.fspath(settings.state_dir)):
-        return _pass(settings)
+        return _pass(settings, config_file)
 
 
-def _pass(settings: Config) -> int:
+def _pass(settings: Config, config_file: Path | None) -> int:
     """Work through all inboxes with the log on stdout, or on a terminal with a bar and the warnings."""
     terminal = sys.stdout.isatty()
     stream = sys.stderr if terminal else sys.stdout
@@ -61,7 +61,7 @@ def _pass(settings: Config) -> int:
             daemon.on_turn = lambda: bar.show(*_progress(parts))
             number = daemon.run()
             writer.flush(2.0)
-            status = _sum_up(parts, daemon.clock() - daemon.started_at)
+            status = _sum_up(parts, daemon.clock() - daemon.started_at, config_file)
     finally:
         writer.close()
     if number is not None:
@@ -77,8 +77,8 @@ def _progress(parts: Parts) -> tuple[int, int]:
     return ended, ended + len(parts.desk.actives) + len(parts.backlog.retries) + settling
 
 
-def _sum_up(parts: Parts, seconds: float) -> int:
-    """Say what came of the pass, and return its exit status."""
+def _sum_up(parts: Parts, seconds: float, config_file: Path | None) -> int:
+    """Say what came of the pass, and return its exit status; `config_file` is what the command line named."""
     counts = parts.desk.reporter.since_start
     said = [f"{counts[name]} {name}" for name in ("done", "duplicate", "skipped", "failed") if counts[name]]
     note(f"{', '.join(said) or 'nothing to do'} in {duration(seconds)}")
@@ -91,6 +91,6 @@ def _sum_up(parts: Parts, seconds: float) -> int:
     if any("output" in roles for roles in states):
         return EXIT_CANNOT_CREATE
     if counts["failed"]:
-        note(f"`animed failed` says why {counted(counts['failed'], 'photo')} failed, and what to do")
+        note(f"`{called('failed', config_file)}` says why {counted(counts['failed'], 'photo')} failed, and what to do")
         return EXIT_SOME_FAILED
     return EXIT_OK

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from animed.records import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
 _UNBOUNDED = 100_000  # columns; wider than any row
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -51,6 +53,11 @@ def say_table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, right: Seq
     with console.capture() as captured:
         console.print(table)
     say("\n".join(line.rstrip() for line in captured.get().rstrip("\n").split("\n")))
+
+
+def called(command: str, config_file: Path | None) -> str:
+    """Return a command as a person types it who named this configuration on the command line."""
+    return f"animed {command}" + (f" -c {shlex.quote(shown(str(config_file)))}" if config_file else "")
 
 
 def counted(count: int, noun: str, nouns: str = "") -> str:

@@ -33,6 +33,13 @@ def look_at_settings(config: Config) -> Iterator[Finding]:
             yield warning("settings", "", f"{shown(str(place))} may be written by other users", _MOVE)
 
 
+def look_at_defaults(config: Config) -> Iterator[Finding]:
+    """Warn of defaults that nobody takes, such as those of the environment over a file that sets every key."""
+    for key in config.unheeded:
+        remedy = f"set it there, or take {key} out of the inboxes"
+        yield warning("settings", f"defaults.{key}", "has no effect: every inbox has a value of its own", remedy)
+
+
 def is_open_to_others(found: os.stat_result) -> bool:
     """Say whether others than the owner may write a file; a group of the owner's own number is the owner alone."""
     shared = found.st_mode & stat.S_IWGRP and found.st_gid != found.st_uid

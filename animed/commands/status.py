@@ -71,7 +71,8 @@ def _headline(report: Report) -> str:
 
 def _workload(report: Report) -> str:
     queue = report["queue"]
-    parts = [f"{queue['depth']} in the queue"]
+    drawn = sum(inbox["queued"] for inbox in report["inboxes"]) - queue["depth"]
+    parts = [f"{queue['depth']} in the queue", *([f"{drawn} in work"] if drawn > 0 else [])]
     if queue["depth"] and queue["oldest_s"] is not None:
         parts.append(f"the oldest for {duration(queue['oldest_s'])}")
     parts.append(f"{report['rate_per_min'] or 0:.1f} pictures a minute")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from animed.config.fields import near, written
-from animed.config.models import Config, InboxConfig, Part
+from animed.config.models import FOUND, Config, InboxConfig, Part
 from animed.config.yaml_text import scalar
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def model_at(loc: Loc) -> type[Part]:
 def known_keys(loc: Loc) -> list[str]:
     """Return the keys that may stand beside a key at this place."""
     keys = list(model_at(loc).model_fields)
-    return [*(key for key in keys if key != "source"), "defaults"] if model_at(loc) is Config else keys
+    return [*(key for key in keys if key not in FOUND), "defaults"] if model_at(loc) is Config else keys
 
 
 def unknown_hint(loc: Loc) -> str:

@@ -81,9 +81,10 @@ class _Load:
         for one in (*given, *(one for one in asked if one.loc[0] != "inboxes")):
             self._assign(tree, one)
         defaults = self._defaults(tree.pop("defaults", {}))
-        inboxes = self._inboxes(tree.pop("inboxes", []), defaults, [one for one in asked if one.loc[0] == "inboxes"])
+        named = tree.pop("inboxes", [])
+        inboxes = self._inboxes(named, defaults, [one for one in asked if one.loc[0] == "inboxes"])
         self._folders(tree)
-        config = self._whole(tree, source, inboxes)
+        config = self._whole(tree, inboxes, {"source": source, "unheeded": _unheeded(defaults, named)})
         state_dir = config.state_dir if config else self._state_dir(tree)
         hooks = config.hooks if config else self._hooks(tree)
         programs = [(("hooks", key), Path(command[0])) for key, command in hooks.commands().items()]
@@ -180,12 +181,12 @@ class _Load:
         if tree.get("styles_dir") is None:
             tree["styles_dir"] = locate.styles_dir(self.reading.environ)
 
-    def _whole(self, tree: Tree, source: Path, inboxes: list[tuple[int, InboxConfig]]) -> Config | None:
-        """Check everything but the inboxes, and return the whole if it is right."""
-        if "source" in tree:
-            del tree["source"]
-            self._tell((("source",), "an unknown key", "a known key", unknown_hint(("source",))))
-        whole = {**tree, "source": source, "inboxes": tuple(inbox for _, inbox in inboxes)}
+    def _whole(self, tree: Tree, inboxes: list[tuple[int, InboxConfig]], found: Tree) -> Config | None:
+        """Check everything but the inboxes, and return the whole if it is right; `found` is nobody's to give."""
+        for key in found.keys() & tree.keys():
+            del tree[key]
+            self._tell(((key,), "an unknown key", "a known key", unknown_hint((key,))))
+        whole = {**tree, **found, "inboxes": tuple(inbox for _, inbox in inboxes)}
         try:
             return Config.model_validate(whole, context=self.reading)
         except ValidationError as error:
@@ -229,6 +230,22 @@ def merge(under: Tree, over: Tree) -> Tree:
         beneath = merged.get(key)
         merged[key] = merge(beneath, value) if isinstance(beneath, dict) and isinstance(value, dict) else value
     return merged
+
+
+def _unheeded(defaults: Tree, inboxes: object) -> tuple[str, ...]:
+    """Return the keys of the defaults that all inboxes override: whoever sets them expects something else."""
+    owns = [own for own in inboxes if isinstance(own, dict)] if isinstance(inboxes, list) else []
+    heeded = set().union(*(_inherited(defaults, own) for own in owns))
+    return tuple(sorted(dotted(loc) for loc in _ends(defaults, ()) if loc not in heeded))
+
+
+def _ends(tree: Tree, loc: Loc) -> Iterable[Loc]:
+    """Yield the places of a tree that hold values."""
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            yield from _ends(value, (*loc, key))
+        else:
+            yield (*loc, key)
 
 
 def _inherited(defaults: Tree, own: Tree) -> set[Loc]:

@@ -6,7 +6,7 @@ Paths are absolute, durations are seconds, sizes are bytes, and `auto` is None w
 from __future__ import annotations
 
 from pathlib import Path  # noqa: TC003 - pydantic reads the types at run time.
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
@@ -128,6 +128,9 @@ class LoggingConfig(Part):
     )
 
 
+FOUND: Final = frozenset({"source", "unheeded"})  # keys of Config that reading finds, and nobody gives
+
+
 class Config(Part):
     """Everything that animed was told."""
 
@@ -145,3 +148,4 @@ class Config(Part):
     hooks: HooksConfig = Field(default_factory=HooksConfig, description="Programs that animed starts.")
     logging: LoggingConfig = Field(default_factory=LoggingConfig, description="What is written to standard output.")
     source: Path | None = Field(default=None, description="The file that this was read from.")
+    unheeded: tuple[str, ...] = Field(default=(), description="Keys of `defaults` that every inbox overrides.")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from animed.config.inbox import InboxConfig
-from animed.config.models import Config
+from animed.config.models import FOUND, Config
 from animed.config.yaml_text import write
 from animed.errors import ConfigError
 
@@ -25,15 +25,16 @@ def default_text() -> str:
 
 
 def dump(config: Config) -> str:
-    """Return the effective configuration as YAML; `load` makes an equal one of it, but for `source`."""
-    return write(config.model_dump(exclude={"source"}))
+    """Return the effective configuration as YAML; `load` makes an equal one of it, but for what only reading finds."""
+    return write(config.model_dump(exclude=set(FOUND)))
 
 
 def schema() -> Schema:
     """Return the JSON Schema of the file as users write it."""
     whole = Config.model_json_schema()
     parts: Schema = whole["$defs"]
-    del whole["properties"]["source"]
+    for key in FOUND:
+        del whole["properties"][key]
     whole["required"] = ["inboxes"]
     _take_defaults(whole, parts)
     parts["InboxDefaults"] = {**parts["InboxConfig"], "description": "Inbox keys that stand for every inbox."}

@@ -37,11 +37,12 @@ def styles_dir_of(base: Config | None, environ: Mapping[str, str]) -> Path:
 
 def _entry(number: int, path: Path, output: Path | None, style: str | None) -> InboxConfig:
     real = Path(os.path.realpath(path))
-    folder = real if real.is_dir() else real.parent
+    # "Beside it" is beside what was named: what a link points to may lie where nobody wants pictures.
+    folder, beside = (real, real) if real.is_dir() else (real.parent, Path(os.path.realpath(path.parent)))
     return InboxConfig(
         name=f"path-{number}",
         path=folder,
-        output=folder if output is None else Path(os.path.abspath(output)),
+        output=beside if output is None else Path(os.path.abspath(output)),
         style=style or "cel",
     )
 

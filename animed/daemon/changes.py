@@ -21,7 +21,13 @@ Effect = Literal["nothing", "restart", "workers", "styles", "told"]
 #   styles    the styles are looked up anew; their digests say whether inboxes and workers change
 #   told      those who live long are told, and act on it from then on
 _TABLE: Final[Mapping[str, Mapping[str, Effect]]] = {
-    "": {"version": "nothing", "source": "nothing", "state_dir": "restart", "styles_dir": "styles"},
+    "": {
+        "version": "nothing",
+        "source": "nothing",
+        "unheeded": "nothing",
+        "state_dir": "restart",
+        "styles_dir": "styles",
+    },
     "batch": {"max_size": "told", "max_wait": "told"},
     "workers": {
         "count": "workers",
