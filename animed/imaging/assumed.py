@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final
 
-from animed.imaging import icc
+from animed.imaging import blocks, icc
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,7 +54,7 @@ _MALFORMED: Final = (
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 _HEAD: Final = 2**16  # bytes of a HEIF or AVIF file in which the properties of its pictures stand
 _BOX: Final = b"colrnclx"
-_UNSPECIFIED: Final = 2
+_CODE_POINTS: Final = 12 + 4  # bytes of the chunk that holds four of them
 
 
 def profile_of(image: Image.Image, data: bytes, mode: str) -> bytes:
@@ -86,14 +86,11 @@ def _png_points(data: bytes) -> tuple[int, int] | None:
     """Return the primaries and the curve that a PNG names by code points, None where it does not."""
     if not data.startswith(_PNG):
         return None
-    at = len(_PNG)
-    while at + 12 <= len(data):
-        size, kind = struct.unpack_from(">I4s", data, at)
-        if kind == b"cICP" and size == 4:  # noqa: PLR2004 - four code points
+    for name, at, size in blocks.png_chunks(data):
+        if name == b"cICP" and size == _CODE_POINTS and at + size <= len(data):
             return data[at + 8], data[at + 9]
-        if kind in {b"IDAT", b"IEND"}:
-            return None
-        at += 12 + size
+        if name in {b"IDAT", b"IEND"}:
+            break
     return None
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from animed.imaging.sniff import number
+from animed.imaging.blocks import number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -1,24 +1,21 @@
 """Whether the end of a file is there: a photo that is still on its way must not be drawn with its lower part grey.
 
-Every walk here ends: each step goes on in the data, and reading beyond them gives 0.
+Each question is answered in a bounded number of steps. Raise PhotoError("too_large") where a file asks for more.
 """
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
-from animed.imaging import directories
-from animed.imaging.sniff import camera, number
+from animed.imaging import blocks, directories
+from animed.imaging.blocks import number
+from animed.imaging.sniff import camera
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from animed.imaging.sniff import Kind
 
-_MARKER: Final = re.compile(rb"\xff[\x02-\xcf\xd8-\xfe]")  # neither stuffing, fill bytes, restart marks nor TEM
-_START: Final = 0xD8
-_END: Final = 0xD9
 # What stands at the top of a HEIF, AVIF or CR3 file. Phones append things of their own behind the last box.
 _BOXES: Final = frozenset(
     {
@@ -74,7 +71,7 @@ def _data_end(kind: Kind, data: bytes) -> tuple[int, int]:
     if kind == "webp":
         return min(len(data), number("<I", data, 4) + 8), ZEROS
     if kind in {"heic", "avif"}:
-        return min(len(data), _boxes(data).get(b"mdat", 0)), _PADDING if b"Exif" in data[:65536] else ZEROS
+        return min(len(data), _box_ends(data).get(b"mdat", 0)), _PADDING if b"Exif" in data[:65536] else ZEROS
     if kind == "tiff":
         directory = directories.first(data)
         return (directory.strips_end, ZEROS) if directory.compression in _JPEG_IN_TIFF else (0, 0)
@@ -90,58 +87,25 @@ def unfinished_runs(data: bytes) -> bool:
 
 def _jpeg_ends(data: bytes) -> bool:
     """Walk segments and scans to the end mark; thumbnails inside of segments have ends of their own."""
-    at = 2
-    while found := _MARKER.search(data, at):
-        marker = data[found.start() + 1]
-        if marker == _END:
-            return True
-        at = found.end()
-        if marker != _START:
-            at += max(2, number(">H", data, at))
-    return False
+    return any(block.name == blocks.END for block in blocks.jpeg_segments(data))
 
 
 def _png_ends(data: bytes) -> bool:
-    """Walk the chunks to IEND."""
-    at = 8
-    while at + 8 <= len(data):
-        if data[at + 4 : at + 8] == b"IEND":
-            return True
-        at += 12 + number(">I", data, at)
-    return False
+    return any(block.name == b"IEND" for block in blocks.png_chunks(data))
 
 
 def _gif_ends(data: bytes) -> bool:
     """Walk the blocks to the trailer, or to what is no block and follows a picture; of long films, the first part."""
-    at, pictures = 13 + _palette(data[10:11]), 0
-    while at < len(data):
+    pictures = 0
+    for block in blocks.gif_blocks(data):
         if pictures > _FRAMES:
             return data.rstrip(b"\x00").endswith(b";")
-        introducer = data[at]
-        if introducer == 0x3B:  # noqa: PLR2004 - the trailer
+        if block.name == blocks.TRAILER:
             return True
-        if introducer == 0x21:  # noqa: PLR2004 - an extension, with its label
-            at = skip_blocks(data, at + 2)
-        elif introducer == 0x2C:  # noqa: PLR2004 - a picture: its place, its palette, the first size of a code
-            at = skip_blocks(data, at + 11 + _palette(data[at + 9 : at + 10]))
-            pictures += 1
-        elif introducer == 0:
-            at += 1  # padding, which some programs leave between blocks
-        else:
+        if block.name == blocks.JUNK:
             return pictures > 0
+        pictures += block.name == blocks.PICTURE
     return False
-
-
-def skip_blocks(data: bytes, at: int) -> int:
-    """Return the offset behind a GIF's chain of data blocks; beyond the data where the chain is cut."""
-    while at < len(data) and data[at]:
-        at += 1 + data[at]
-    return at + 1
-
-
-def _palette(flags: bytes) -> int:
-    """Return the bytes of the palette that a GIF's flags announce."""
-    return 3 << ((flags[0] & 7) + 1) if flags and flags[0] & 0x80 else 0
 
 
 def _webp_ends(data: bytes) -> bool:
@@ -152,36 +116,25 @@ def _webp_ends(data: bytes) -> bool:
 
 def _odd_at_end(data: bytes) -> bool:
     """Say whether the last chunk of a WebP ends with the file, and would have had a byte of padding."""
-    at = 12
-    while at + 8 <= len(data):
-        at += 8 + number("<I", data, at + 4)
-        if at == len(data):
-            return bool(at % 2)
-        at += at % 2
-    return False
+    return any(block.end == len(data) and block.size % 2 for block in blocks.riff_chunks(data))
 
 
 def _boxed_ends(data: bytes) -> bool:
     """Walk the boxes that stand at the top; what describes pictures and what holds them must both be there."""
-    boxes = _boxes(data)
-    return all(end <= len(data) for end in boxes.values()) and (
-        b"mdat" in boxes or (b"meta" in boxes and b"idat" in data)
-    )
+    ends = _box_ends(data)
+    return all(end <= len(data) for end in ends.values()) and (b"mdat" in ends or (b"meta" in ends and b"idat" in data))
 
 
-def _boxes(data: bytes) -> dict[bytes, int]:
+def _box_ends(data: bytes) -> dict[bytes, int]:
     """Return where the known boxes at the top end by their own word; of several of a name, the first.
 
     The first of another name is of no format's making, or of a later one's: the walk ends there.
     """
-    at, met = 0, dict[bytes, int]()
-    while at + 8 <= len(data) and (name := data[at + 4 : at + 8]) in _BOXES:
-        size = number(">I", data, at)
-        if size == 1:
-            size = number(">Q", data, at + 8)
-        # 0 means "to the end of the file", and less than a header is nonsense.
-        at = at + size if size >= 8 else len(data)  # noqa: PLR2004 - the header
-        met.setdefault(name, at)
+    met = dict[bytes, int]()
+    for block in blocks.boxes(data):
+        if block.name not in _BOXES:
+            break
+        met.setdefault(block.name, block.end)
     return met
 
 

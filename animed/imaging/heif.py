@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import pillow_heif
 from pillow_heif import HeifImageFile
 
-from animed.imaging.sniff import number
+from animed.imaging import blocks
 
 if TYPE_CHECKING:
     from PIL.ImageFile import ImageFile
@@ -37,12 +37,4 @@ def opened(data: bytes) -> ImageFile:
 
 def moving(data: bytes) -> bool:
     """Say whether a file is a sequence of pictures: by its first brand, or because it has a track like a video."""
-    if data[8:12] in _SEQUENCES:
-        return True
-    at = 0
-    while at + 8 <= len(data):
-        if data[at + 4 : at + 8] == b"moov":
-            return True
-        size = number(">I", data, at)
-        at += max(8, number(">Q", data, at + 8) if size == 1 else size or len(data))
-    return False
+    return data[8:12] in _SEQUENCES or any(block.name == b"moov" for block in blocks.boxes(data))

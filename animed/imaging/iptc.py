@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from animed.imaging import taken
+from animed.imaging import blocks, taken
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,9 +89,7 @@ def embedded(jpeg: bytes, block: bytes) -> bytes:
     padded = block + bytes(len(block) % 2)
     body = _PHOTOSHOP + _RESOURCE + struct.pack(">I", len(block)) + padded
     segment = b"\xff\xed" + struct.pack(">H", 2 + len(body)) + body
-    at = 2
-    while jpeg[at] == 0xFF and jpeg[at + 1] in _APPLICATION_SEGMENTS:  # noqa: PLR2004 - how a segment begins
-        at += 2 + int(struct.unpack_from(">H", jpeg, at + 2)[0])
+    at = next(block.start for block in blocks.jpeg_segments(jpeg) if block.name[0] not in _APPLICATION_SEGMENTS)
     return jpeg[:at] + segment + jpeg[at:]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from animed.errors import PhotoError
-from animed.imaging.ends import skip_blocks
-from animed.imaging.sniff import number
+from animed.imaging import blocks
+from animed.imaging.blocks import number
 from animed.records import Reason
 
 if TYPE_CHECKING:
@@ -18,7 +18,8 @@ MAX_SIDE: Final = 100_000  # pixels; a line of a gigapixel is no photo, and each
 PACKED: Final = 16 << 20  # bytes that one profile or text of a PNG may unpack to
 EXIF: Final = 16 << 20  # bytes; in a JPEG all its segments together, which are joined one by one
 METADATA: Final = 64 << 20  # bytes of a file that are no picture
-COMMENTS: Final = 1 << 20  # bytes of a GIF's comments, which are joined in pieces of 255 bytes
+COMMENTS: Final = 1 << 20  # bytes of a GIF's comments, which are joined in pieces of 255 bytes, and between its blocks
+GAPS: Final = 1 << 20  # bytes between the segments of a JPEG, over which its library goes one by one
 _TEXTS: Final = frozenset({b"tEXt", b"zTXt", b"iTXt", b"eXIf", b"iCCP"})
 _NOTES: Final = frozenset({b"EXIF", b"XMP ", b"ICCP"})
 
@@ -41,12 +42,9 @@ def header(kind: Kind, data: bytes, max_pixels: int) -> None:
         size(*_canvas(data), max_pixels)
     if kind == "gif":
         size(*_first_frame(data), max_pixels)
-    count = _COUNTS.get(kind)
-    if count is None:
-        return
-    held, limit = count(data)
-    if held > limit:
-        raise PhotoError(Reason.TOO_LARGE, f"{held} bytes of metadata in a {kind} file, limit {limit}")
+    for held, limit in _HELD[kind](data) if kind in _HELD else ():
+        if held > limit:
+            raise PhotoError(Reason.TOO_LARGE, f"{held} bytes beside the picture of a {kind} file, limit {limit}")
 
 
 def exif(data: object) -> None:
@@ -68,69 +66,50 @@ def _canvas(data: bytes) -> tuple[int, int]:
 
 def _first_frame(data: bytes) -> tuple[int, int]:
     """Return the size that a GIF's canvas gets with its first frame, which may stand out."""
-    for at in _gif_blocks(data):
-        if data[at] == 0x2C:  # noqa: PLR2004 - a picture
-            left, top, width, height = (number("<H", data, at + place) for place in (1, 3, 5, 7))
-            return max(left + width, number("<H", data, 6)), max(top + height, number("<H", data, 8))
-    return number("<H", data, 6), number("<H", data, 8)
+    width, height = number("<H", data, 6), number("<H", data, 8)
+    for name, at, _ in blocks.gif_blocks(data):
+        if name == blocks.PICTURE:
+            left, top, wide, high = (number("<H", data, at + place) for place in (1, 3, 5, 7))
+            return max(left + wide, width), max(top + high, height)
+    return width, height
 
 
-def _gif_metadata(data: bytes) -> tuple[int, int]:
-    """Count what stands before the second picture of a GIF: as far as anyone reads it."""
+def _gif_held(data: bytes) -> Iterator[tuple[int, int]]:
+    """Count what stands before the second picture of a GIF: as far as anyone reads it.
+
+    Zeros up to the end are none of it: such a file has not been written to its end.
+    """
     held = pictures = 0
-    for at in _gif_blocks(data):
-        pictures += data[at] == 0x2C  # noqa: PLR2004 - a picture
-        if pictures > 1:
+    for block in blocks.gif_blocks(data):
+        pictures += block.name == blocks.PICTURE
+        if pictures > 1 or block.name == blocks.TRAILER:
             break
-        if data[at] == 0x21:  # noqa: PLR2004 - an extension
-            held += skip_blocks(data, at + 2) - at
-    return held, COMMENTS
+        if block.name != blocks.PICTURE and block.end < len(data):
+            held += block.size
+    yield held, COMMENTS
 
 
-def _gif_blocks(data: bytes) -> Iterator[int]:
-    """Yield where the blocks of a GIF begin."""
-    flags = data[10:11]
-    at = 13 + (3 << ((flags[0] & 7) + 1) if flags and flags[0] & 0x80 else 0)
-    while at < len(data) and data[at] in {0, 0x21, 0x2C}:
-        yield at
-        if data[at] == 0:
-            at += 1
-        elif data[at] == 0x21:  # noqa: PLR2004 - an extension
-            at = skip_blocks(data, at + 2)
-        else:
-            local = number("B", data, at + 9)
-            at = skip_blocks(data, at + 11 + (3 << ((local & 7) + 1) if local & 0x80 else 0))
+def _jpeg_held(data: bytes) -> Iterator[tuple[int, int]]:
+    """Count the EXIF segments that stand before a JPEG's picture, and what lies between segments."""
+    exif = gaps = 0
+    end = 2
+    for block in blocks.jpeg_segments(data):
+        gaps += block.start - end
+        end = block.end
+        if block.name == blocks.SCAN:
+            break
+        if block.name == blocks.EXIF and data.startswith(b"Exif\x00\x00", block.start + 4):
+            exif += block.size
+    yield exif, EXIF
+    yield gaps, GAPS
 
 
-def _jpeg_metadata(data: bytes) -> tuple[int, int]:
-    """Count the EXIF segments that stand before a JPEG's picture."""
-    at, held = 2, 0
-    while data[at : at + 1] == b"\xff" and data[at + 1 : at + 2] not in {b"\xda", b""}:
-        length = number(">H", data, at + 2)
-        if data[at + 1] == 0xE1 and data[at + 4 : at + 10] == b"Exif\x00\x00":  # noqa: PLR2004 - APP1
-            held += length
-        at += 1 if data[at + 1] == 0xFF else 2 + length  # noqa: PLR2004 - a marker may be preceded by fill bytes
-    return held, EXIF
+def _png_held(data: bytes) -> Iterator[tuple[int, int]]:
+    yield sum(block.size for block in blocks.png_chunks(data) if block.name in _TEXTS), METADATA
 
 
-def _png_metadata(data: bytes) -> tuple[int, int]:
-    at, held = 8, 0
-    while at + 8 <= len(data):
-        length = number(">I", data, at)
-        if data[at + 4 : at + 8] in _TEXTS:
-            held += length
-        at += 12 + length
-    return held, METADATA
-
-
-def _webp_metadata(data: bytes) -> tuple[int, int]:
-    at, held = 12, 0
-    while at + 8 <= len(data):
-        length = number("<I", data, at + 4)
-        if data[at : at + 4] in _NOTES:
-            held += length
-        at += 8 + length + length % 2
-    return held, METADATA
+def _webp_held(data: bytes) -> Iterator[tuple[int, int]]:
+    yield sum(block.size for block in blocks.riff_chunks(data) if block.name in _NOTES), METADATA
 
 
 def _megapixels(pixels: int) -> str:
@@ -139,9 +118,10 @@ def _megapixels(pixels: int) -> str:
     return f"{millions:.0f} MP" if millions >= 1000 else f"{millions:.4g} MP"  # noqa: PLR2004 - no powers of ten
 
 
-_COUNTS: Final[Mapping[Kind, Callable[[bytes], tuple[int, int]]]] = {
-    "jpeg": _jpeg_metadata,
-    "png": _png_metadata,
-    "webp": _webp_metadata,
-    "gif": _gif_metadata,
+# What a file holds besides its picture, in bytes, and how much of that is allowed.
+_HELD: Final[Mapping[Kind, Callable[[bytes], Iterator[tuple[int, int]]]]] = {
+    "jpeg": _jpeg_held,
+    "png": _png_held,
+    "webp": _webp_held,
+    "gif": _gif_held,
 }

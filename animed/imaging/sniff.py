@@ -5,10 +5,10 @@ The name is heard in one case only: camera raw files that are TIFF files to look
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING, Final, Literal, cast
 
 from animed.errors import PhotoError
+from animed.imaging.blocks import number
 from animed.records import Reason
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def _boxed(head: bytes) -> str:
     if head[4:8] != b"ftyp":
         return "mov" if head[4:8] in {b"moov", b"mdat", b"wide", b"pnot"} else ""
     major = head[8:12]
-    end = min(number(">I", head, 0), len(head))
+    end = min(number(">I", head, 0), len(head), HEAD)
     brands = {major, *(head[at : at + 4] for at in range(16, end, 4))}
     if major in _HEIC:
         return "heic"
@@ -154,11 +154,3 @@ def _foreign(head: bytes) -> str:
     if len(head) > 2 and head[0:1] == b"P" and head[1] in _NETPBM and head[2:3].isspace():  # noqa: PLR2004 - "P6\n"
         return "pnm"
     return "svg" if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<") and b"<svg" in head else ""
-
-
-def number(layout: str, data: bytes, at: int) -> int:
-    """Read a number; 0 where the data end before it, so that a walk through broken data just comes to its end."""
-    size = struct.calcsize(layout)
-    if at < 0 or at + size > len(data):
-        return 0
-    return int(struct.unpack_from(layout, data, at)[0])
