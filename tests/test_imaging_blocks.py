@@ -128,7 +128,7 @@ def test_what_fills_the_room_between_blocks_is_jumped_over(kind: Kind, filling: 
     """Neither the limits nor the search for the end go byte by byte; libraries do, so that so much is too large."""
     data = behind_head(kind, filling)
     within(FEW, lambda: ends.ends_early(kind, data))
-    with pytest.raises(PhotoError, match="beside the picture") as caught:
+    with pytest.raises(PhotoError, match=r"bytes be(side the picture|tween segments)") as caught:
         within(FEW, lambda: limits.header(kind, data, WANTED.max_pixels))
     assert caught.value.reason == "too_large"
 
@@ -143,7 +143,7 @@ def test_exif_behind_marks_without_a_length_counts(subtests: pytest.Subtests) ->
     """Neither junk nor a mark of a restart hides what a library will join piece by piece."""
     much = segment(0xE1, b"Exif\0\0" + bytes(65_000)) * 300
     for hidden in (b"", b"\0", b"\xff\xd0", b"\xff\x01", b"\xff\xd8"):
-        with subtests.test(hidden=hidden), pytest.raises(PhotoError, match="beside the picture"):
+        with subtests.test(hidden=hidden), pytest.raises(PhotoError, match="bytes of EXIF"):
             limits.header("jpeg", behind_head("jpeg", hidden + much), WANTED.max_pixels)
 
 

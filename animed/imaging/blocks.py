@@ -18,7 +18,7 @@ from animed.records import Reason
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-MOST: Final = 1 << 18  # blocks of one file that are walked over; a PNG of 400 megapixels has a tenth of them
+MOST: Final = 1 << 17  # blocks of one file that are walked over; a PNG of 1 GB, in pieces of 8 KiB, has as many
 MOST_PIECES: Final = 1 << 22  # of at most 255 bytes, of which a GIF's blocks are made; one of 1 GB has as many
 
 PICTURE: Final = b","  # GIF's blocks

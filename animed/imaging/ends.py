@@ -5,9 +5,10 @@ Each question is answered in a bounded number of steps. Raise PhotoError("too_la
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
-from animed.imaging import blocks, directories
+from animed.imaging import blocks, extents
 from animed.imaging.blocks import number
 from animed.imaging.sniff import camera
 
@@ -35,6 +36,8 @@ _BOXES: Final = frozenset(
     }
 )
 _RLE: Final = frozenset({1, 2})  # the compressions of a BMP that end with a mark
+_RUNS: Final = re.compile(rb"(?s:[^\0].)*")  # each of a length and a colour; what begins with 0 is no run
+_ESCAPES: Final = 1 << 21  # of a BMP that are walked over: ends of rows, steps, and pixels without runs
 ZEROS: Final = 512  # bytes; no compressed picture ends with so many
 _PADDING: Final = 4608  # what programs leave free behind EXIF, which may be the last thing in a HEIF, and more
 _FRAMES: Final = 1000  # of a GIF that are walked over
@@ -73,7 +76,7 @@ def _data_end(kind: Kind, data: bytes) -> tuple[int, int]:
     if kind in {"heic", "avif"}:
         return min(len(data), _box_ends(data).get(b"mdat", 0)), _PADDING if b"Exif" in data[:65536] else ZEROS
     if kind == "tiff":
-        directory = directories.first(data)
+        directory = extents.first(data)
         return (directory.strips_end, ZEROS) if directory.compression in _JPEG_IN_TIFF else (0, 0)
     return 0, 0
 
@@ -146,26 +149,27 @@ def _runs_end(data: bytes) -> bool:
     """Walk the runs of an RLE8 or RLE4 bitmap to its end mark, or to the end of its last row."""
     at, rows = number("<I", data, 10), abs(number("<i", data, 22))
     half = number("<I", data, 30) == 2  # noqa: PLR2004 - RLE4
-    while rows > 0 and at + 2 <= len(data):
-        count, code = data[at], data[at + 1]
+    for _ in range(_ESCAPES):
+        at = found.end() if (found := _RUNS.match(data, at)) else at
+        if rows <= 0 or at + 2 > len(data):
+            return rows <= 0
+        code = data[at + 1]
         at += 2
-        if count:
-            continue
         if code == 1:
             return True
         if code == 0:
             rows -= 1
         elif code == 2:  # noqa: PLR2004 - a step to the right and up
-            rows -= data[at + 1] if at + 2 <= len(data) else 0
+            rows -= number("B", data, at + 1)
             at += 2
         else:
             size = (code + 1) // 2 if half else code
             at += size + size % 2
-    return rows <= 0
+    raise blocks.too_many(f"{_ESCAPES} marks between the runs of a bitmap")
 
 
 def _tiff_ends(data: bytes) -> bool:
-    directory = directories.first(data)
+    directory = extents.first(data)
     return max(directory.reach, directory.values_end) <= len(data)
 
 
@@ -179,7 +183,7 @@ def _raw_ends(data: bytes) -> bool:
         return all(offset + size <= len(data) for offset, size in areas)
     if data[:2] not in {b"II", b"MM"}:
         return True  # no structure that is known here: the decoder's word has to do
-    return all(directory.reach <= len(data) for directory in directories.all_of(data))
+    return all(directory.reach <= len(data) for directory in extents.all_of(data))
 
 
 _COMPLETE: Final[Mapping[Kind, Callable[[bytes], bool]]] = {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from PIL import Image
 
 from animed.errors import PhotoError
-from animed.imaging import directories, ends
+from animed.imaging import ends, extents
 from animed.records import Reason
 
 if TYPE_CHECKING:
@@ -43,6 +43,6 @@ def fault(kind: Kind, data: bytes, error: Exception) -> PhotoError:
         return PhotoError(Reason.TRUNCATED, f"the {kind} file ends too early: {cause}")
     if _FOREIGN.search(cause):
         return PhotoError(f"{Reason.UNSUPPORTED}:{kind}", f"this sort of {kind} file cannot be read: {cause}")
-    if kind == "tiff" and (method := directories.first(data).compression) in _RARE:
+    if kind == "tiff" and (method := extents.first(data).compression) in _RARE:
         return PhotoError(f"{Reason.UNSUPPORTED}:tiff", f"the tiff file is packed by method {method}: {cause}")
     return PhotoError(Reason.NOT_AN_IMAGE, f"damaged {kind} file: {cause}")

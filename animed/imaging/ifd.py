@@ -11,27 +11,42 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from animed.imaging.blocks import number
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 Order = Literal["<", ">"]
 
-BYTE: Final = 1
-ASCII: Final = 2
+ASCII: Final = 2  # kinds of values
 SHORT: Final = 3
 LONG: Final = 4
 UNDEFINED: Final = 7
+IFD: Final = 13
+LONG8: Final = 16
+IFD8: Final = 18
 DETAIL: Final = 0x8769  # where the main directory says that the EXIF directory is
 PLACE: Final = 0x8825  # the same, for GPS
 
+_POINTERS: Final = frozenset({DETAIL, PLACE})
+
 HEADERS: Final = (b"II*\0", b"MM\0*")
+_BIG: Final = frozenset({b"+\0", b"\0+"})  # what BigTIFF has instead of the star
+_HEADER: Final = 8  # bytes before the first directory
 
 _MARKER: Final = b"Exif\0\0"
-# Bytes of one value, by kind. Kinds that point somewhere else are not there: what they point at does not move along.
-_WIDTHS: Final[Mapping[int, int]] = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 129: 1}
-_MOST_ENTRIES: Final = 512  # of one directory; cameras write some sixty
+# Bytes of one value, by kind; 129 is EXIF's own UTF-8.
+WIDTHS: Final[Mapping[int, int]] = {
+    **dict.fromkeys((1, ASCII, 6, UNDEFINED, 129), 1),
+    **dict.fromkeys((SHORT, 8), 2),
+    **dict.fromkeys((LONG, 9, 11, IFD), 4),
+    **dict.fromkeys((5, 10, 12, LONG8, 17, IFD8), 8),
+}
+# What points at a directory is not carried over, for the directory does not move along; the others are BigTIFF's alone.
+_NOT_CARRIED: Final = frozenset({IFD, LONG8, 17, IFD8})
+MOST_ENTRIES: Final = 512  # of one directory; cameras write some sixty
 _LONGEST: Final = 65_000  # bytes of a value; more cannot be written into a JPEG
-_ENTRY: Final = 12  # bytes
+_ENTRY: Final = 12  # bytes of an entry that is written
 
 
 class Entry(NamedTuple):
@@ -43,6 +58,35 @@ class Entry(NamedTuple):
 
 
 Directory = dict[int, Entry]
+
+
+class Layout(NamedTuple):
+    """In what widths a file counts: a TIFF and EXIF in one, BigTIFF in another."""
+
+    order: Order
+    head: str  # of the number of entries, as `struct` calls it
+    offset: str  # of offsets, and of the number of values
+    place: int  # bytes of a value that stands in its entry
+
+    @property
+    def entry(self) -> int:
+        """Return the bytes of an entry: tag, kind, number of values, and the value or where it is."""
+        return 4 + 2 * self.place
+
+
+class Slot(NamedTuple):
+    """One entry of a directory, whose value may lie beyond the data."""
+
+    tag: int
+    kind: int
+    values: int  # how many
+    where: int  # offset of the first one
+    apart: bool  # it does not stand in the entry
+
+    @property
+    def end(self) -> int:
+        """Return the offset behind the last value."""
+        return self.where + WIDTHS.get(self.kind, 0) * self.values
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +124,52 @@ def parse(data: bytes) -> Tree | None:
     """Return what EXIF data or a TIFF file hold in the first directory and those for EXIF and GPS; None for neither."""
     while data.startswith(_MARKER):
         data = data[len(_MARKER) :]
-    order: Order = "<" if data[:2] == b"II" else ">"
-    if not data.startswith(HEADERS) or len(data) < 8:  # noqa: PLR2004 - bytes of the header
+    if not data.startswith(HEADERS) or len(data) < _HEADER:
         return None
-    start = int(struct.unpack_from(order + "I", data, 4)[0])
-    return Tree(
-        order,
-        dict(_entries(data, order, start)),
-        dict(_entries(data, order, _pointer(data, order, start, DETAIL))),
-        dict(_entries(data, order, _pointer(data, order, start, PLACE))),
-    )
+    start, order = first(data), layout(data).order
+    at = {slot.tag: number(order + "I", data, slot.where) for slot in slots(data, start) if slot.tag in _POINTERS}
+    below = (dict(_entries(data, at[tag])) if tag in at else {} for tag in (DETAIL, PLACE))
+    return Tree(order, dict(_entries(data, start)), *below)
+
+
+def layout(data: bytes) -> Layout:
+    """Return how a file counts, by its first bytes."""
+    order: Order = "<" if data[:2] == b"II" else ">"
+    head, offset, place = ("Q", "Q", 8) if data[2:4] in _BIG else ("H", "I", 4)
+    return Layout(order, order + head, order + offset, place)
+
+
+def first(data: bytes) -> int:
+    """Return the offset of a file's first directory; 0 where the data end before it says so."""
+    form = layout(data)
+    return number(form.offset, data, form.place)
+
+
+def entries(data: bytes, start: int) -> int:
+    """Return how many entries the directory at `start` has by its own word."""
+    return number(layout(data).head, data, start)
+
+
+def end(data: bytes, start: int) -> int:
+    """Return the offset behind the entries of the directory at `start`, where the offset of the next one stands."""
+    form = layout(data)
+    return start + struct.calcsize(form.head) + form.entry * entries(data, start)
+
+
+def slots(data: bytes, start: int) -> Iterator[Slot]:
+    """Yield the entries of the directory at `start` that lie within the data, at most 512; of equal tags the first."""
+    form, met = layout(data), set[int]()
+    if start < _HEADER:
+        return
+    here = range(start + struct.calcsize(form.head), min(end(data, start), len(data)) - form.entry + 1, form.entry)
+    for at in islice(here, MOST_ENTRIES):
+        tag, kind, count = struct.unpack_from(f"{form.order}HH{form.offset[1]}", data, at)
+        if tag in met:
+            continue
+        met.add(tag)
+        place = at + 4 + form.place
+        apart = WIDTHS.get(kind, 0) * count > form.place
+        yield Slot(tag, kind, count, number(form.offset, data, place) if apart else place, apart)
 
 
 def size(tree: Tree) -> int:
@@ -115,33 +195,13 @@ def serialise(tree: Tree) -> bytes:
     return _MARKER + bytes(data)
 
 
-def _slots(data: bytes, order: Order, start: int) -> Iterator[tuple[int, int, int, int]]:
-    """Yield tag, kind, count and the offset of the last field of each entry of the directory at `start`."""
-    if not 8 <= start <= len(data) - 2:  # noqa: PLR2004 - the header ends there
-        return
-    count = int(struct.unpack_from(order + "H", data, start)[0])
-    for at in islice(range(start + 2, len(data) - _ENTRY + 1, _ENTRY), min(count, _MOST_ENTRIES)):
-        yield *struct.unpack_from(order + "HHI", data, at), at + 8
-
-
-def _entries(data: bytes, order: Order, start: int) -> Iterator[tuple[int, Entry]]:
-    """Yield the entries of a directory whose values lie within the data; of equal tags the first counts."""
-    seen = {DETAIL, PLACE}
-    for tag, kind, count, at in _slots(data, order, start):
-        size = _WIDTHS.get(kind, 0) * count
-        if tag in seen or not 0 < size <= _LONGEST:
-            continue
-        where = at if size <= 4 else int(struct.unpack_from(order + "I", data, at)[0])  # noqa: PLR2004 - fits in place
-        if where + size <= len(data):
-            seen.add(tag)
-            yield tag, Entry(kind, count, data[where : where + size])
-
-
-def _pointer(data: bytes, order: Order, start: int, wanted: int) -> int:
-    """Return where a directory is that the one at `start` points to; 0 for nowhere."""
-    found = (at for tag, _, _, at in _slots(data, order, start) if tag == wanted)
-    at = next(found, None)
-    return 0 if at is None else int(struct.unpack_from(order + "I", data, at)[0])
+def _entries(data: bytes, start: int) -> Iterator[tuple[int, Entry]]:
+    """Yield the entries of a directory whose values lie within the data, without those that point to others."""
+    for slot in slots(data, start):
+        size = slot.end - slot.where
+        carried = slot.tag not in _POINTERS and slot.kind not in _NOT_CARRIED
+        if carried and 0 < size <= _LONGEST and slot.end <= len(data):
+            yield slot.tag, Entry(slot.kind, slot.values, data[slot.where : slot.end])
 
 
 def _length(directory: Directory) -> int:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from animed.errors import PhotoError
-from animed.imaging import blocks
+from animed.imaging import blocks, extents, ifd
 from animed.imaging.blocks import number
 from animed.records import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from animed.imaging.ifd import Slot
     from animed.imaging.sniff import Kind
+
+    Held = tuple[str, int, int]  # what a file holds besides its picture, how much of it, and how much may be
 
 MAX_SIDE: Final = 100_000  # pixels; a line of a gigapixel is no photo, and each side costs its own tables
 PACKED: Final = 16 << 20  # bytes that one profile or text of a PNG may unpack to
@@ -22,6 +25,8 @@ COMMENTS: Final = 1 << 20  # bytes of a GIF's comments, which are joined in piec
 GAPS: Final = 1 << 20  # bytes between the segments of a JPEG, over which its library goes one by one
 _TEXTS: Final = frozenset({b"tEXt", b"zTXt", b"iTXt", b"eXIf", b"iCCP"})
 _NOTES: Final = frozenset({b"EXIF", b"XMP ", b"ICCP"})
+_TRANSFER: Final = 301  # TransferFunction: large, and never looked at
+_SUBFILE: Final[Mapping[int, int]] = {254: 0, 255: 1}  # NewSubfileType, SubfileType: what full pages have at most
 
 
 def size(width: int, height: int, max_pixels: int) -> None:
@@ -42,9 +47,9 @@ def header(kind: Kind, data: bytes, max_pixels: int) -> None:
         size(*_canvas(data), max_pixels)
     if kind == "gif":
         size(*_first_frame(data), max_pixels)
-    for held, limit in _HELD[kind](data) if kind in _HELD else ():
+    for what, held, limit in _HELD[kind](data) if kind in _HELD else ():
         if held > limit:
-            raise PhotoError(Reason.TOO_LARGE, f"{held} bytes beside the picture of a {kind} file, limit {limit}")
+            raise PhotoError(Reason.TOO_LARGE, f"{held} {what} in a {kind} file, limit {limit}")
 
 
 def exif(data: object) -> None:
@@ -74,7 +79,7 @@ def _first_frame(data: bytes) -> tuple[int, int]:
     return width, height
 
 
-def _gif_held(data: bytes) -> Iterator[tuple[int, int]]:
+def _gif_held(data: bytes) -> Iterator[Held]:
     """Count what stands before the second picture of a GIF: as far as anyone reads it.
 
     Zeros up to the end are none of it: such a file has not been written to its end.
@@ -86,10 +91,10 @@ def _gif_held(data: bytes) -> Iterator[tuple[int, int]]:
             break
         if block.name != blocks.PICTURE and block.end < len(data):
             held += block.size
-    yield held, COMMENTS
+    yield "bytes beside the picture", held, COMMENTS
 
 
-def _jpeg_held(data: bytes) -> Iterator[tuple[int, int]]:
+def _jpeg_held(data: bytes) -> Iterator[Held]:
     """Count the EXIF segments that stand before a JPEG's picture, and what lies between segments."""
     exif = gaps = 0
     end = 2
@@ -100,16 +105,44 @@ def _jpeg_held(data: bytes) -> Iterator[tuple[int, int]]:
             break
         if block.name == blocks.EXIF and data.startswith(b"Exif\x00\x00", block.start + 4):
             exif += block.size
-    yield exif, EXIF
-    yield gaps, GAPS
+    yield "bytes of EXIF", exif, EXIF
+    yield "bytes between segments", gaps, GAPS
 
 
-def _png_held(data: bytes) -> Iterator[tuple[int, int]]:
-    yield sum(block.size for block in blocks.png_chunks(data) if block.name in _TEXTS), METADATA
+def _png_held(data: bytes) -> Iterator[Held]:
+    held = sum(block.size for block in blocks.png_chunks(data) if block.name in _TEXTS)
+    yield "bytes of metadata", held, METADATA
 
 
-def _webp_held(data: bytes) -> Iterator[tuple[int, int]]:
-    yield sum(block.size for block in blocks.riff_chunks(data) if block.name in _NOTES), METADATA
+def _webp_held(data: bytes) -> Iterator[Held]:
+    held = sum(block.size for block in blocks.riff_chunks(data) if block.name in _NOTES)
+    yield "bytes of metadata", held, METADATA
+
+
+def _tiff_held(data: bytes) -> Iterator[Held]:
+    """Count what directories list, up to the first page in full size: pages may share it, so small files list much."""
+    form, start, values = ifd.layout(data), ifd.first(data), 0
+    for _ in range(extents.DIRECTORIES):
+        there = max(0, len(data) - start) // form.entry
+        yield "entries of a directory", min(ifd.entries(data, start), there), ifd.MOST_ENTRIES
+        listed = list(ifd.slots(data, start))
+        values += sum(_numbers(data, slot) for slot in listed if slot.tag != _TRANSFER)
+        yield "numbers in the directories", values, extents.VALUES
+        if not any(_is_part(data, slot) for slot in listed):
+            break
+        start = number(form.offset, data, ifd.end(data, start))
+
+
+def _numbers(data: bytes, slot: Slot) -> int:
+    """Return how many numbers of more than a byte an entry holds: each of them will be an object of its own."""
+    width = ifd.WIDTHS.get(slot.kind, 1)
+    return min(slot.values, max(0, len(data) - slot.where) // width) if width > 1 else 0
+
+
+def _is_part(data: bytes, slot: Slot) -> bool:
+    """Say whether an entry makes its page a thumbnail or a mask, so that the next page is looked at."""
+    width = "H" if slot.kind == ifd.SHORT else "I"
+    return slot.tag in _SUBFILE and number(ifd.layout(data).order + width, data, slot.where) > _SUBFILE[slot.tag]
 
 
 def _megapixels(pixels: int) -> str:
@@ -118,10 +151,10 @@ def _megapixels(pixels: int) -> str:
     return f"{millions:.0f} MP" if millions >= 1000 else f"{millions:.4g} MP"  # noqa: PLR2004 - no powers of ten
 
 
-# What a file holds besides its picture, in bytes, and how much of that is allowed.
-_HELD: Final[Mapping[Kind, Callable[[bytes], Iterator[tuple[int, int]]]]] = {
+_HELD: Final[Mapping[Kind, Callable[[bytes], Iterator[Held]]]] = {
     "jpeg": _jpeg_held,
     "png": _png_held,
     "webp": _webp_held,
     "gif": _gif_held,
+    "tiff": _tiff_held,
 }

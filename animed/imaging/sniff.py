@@ -5,14 +5,12 @@ The name is heard in one case only: camera raw files that are TIFF files to look
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, cast
+from typing import Final, Literal, cast
 
 from animed.errors import PhotoError
+from animed.imaging import ifd
 from animed.imaging.blocks import number
 from animed.records import Reason
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # `heic` is every HEIF but AVIF, whatever its codec; `raw` is what cameras write without developing it.
 Kind = Literal["jpeg", "png", "webp", "tiff", "bmp", "gif", "avif", "heic", "raw"]
@@ -115,17 +113,8 @@ def camera(head: bytes, name: bytes = b"") -> str:
     suffix = name.rpartition(b".")[2].lower()
     if suffix in _RAW_SUFFIXES:
         return suffix.decode()
-    return "dng" if _DNG_VERSION in _first_tags(head) else ""
-
-
-def _first_tags(head: bytes) -> Iterator[int]:
-    """Yield the tags of the first directory of a classic TIFF, as far as the head holds them."""
-    if b"+" in head[:4]:
-        return  # BigTIFF counts in other widths, and no camera writes it.
-    order = "<" if head.startswith(b"II") else ">"
-    start = number(order + "I", head, 4)
-    for index in range(min(number(order + "H", head, start), 512)):
-        yield number(order + "H", head, start + 2 + 12 * index)
+    tags = (slot.tag for slot in ifd.slots(head, ifd.first(head)))  # as far as the head holds them
+    return "dng" if _DNG_VERSION in tags else ""
 
 
 def _boxed(head: bytes) -> str:
