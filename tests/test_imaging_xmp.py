@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from picture_files import ORIENTATION, packet, photo, picture, said
 from PIL import Image
+from work_steps import within
 
 from animed.imaging import described, xmp
 
@@ -164,3 +165,18 @@ def test_any_bytes_are_a_packet_or_none(data: bytes) -> None:
     """No data are too odd to be looked at."""
     xmp.write(xmp.read(data))
     xmp.write(xmp.read(packet(TITLE) + data))
+
+
+def test_a_hundred_thousand_properties_cost_a_few_steps_each() -> None:
+    """What does not fit is left out in one go, however much of it there is."""
+    names = [f"{{http://ns.adobe.com/exif/1.0/}}a{number}" for number in range(20_000)]
+    packet = within(10_000_000, lambda: xmp.write({name: xmp.plain(name, "1") for name in names}))
+    assert 0.95 * xmp.MAX_WRITTEN < len(packet) <= xmp.MAX_WRITTEN
+    assert 0 < len(xmp.read(packet)) < len(names)
+
+
+def test_heads_without_an_end_are_not_searched_for_one_again_and_again() -> None:
+    """The search for the head of a packet looks at no more of it than a head is long."""
+    assert xmp._HEADER.sub("", "<?xml version='1.0' encoding='UTF-8' standalone='yes'?><a/>") == "<a/>"
+    assert xmp._HEADER.search("<?xml " + "a" * 1000 + "?>") is None
+    assert xmp.read(b"<?xml " * (xmp.MAX_READ // 6)) == {}

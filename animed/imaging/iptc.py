@@ -42,6 +42,7 @@ _PLACE: Final = frozenset({26, 27, CITY, 92, STATE, 100, COUNTRY})
 # ObjectDataPreview and what sound and raster captions are made of; digests and identifiers of the photo's file.
 _NOT_KEPT: Final = frozenset({125, 150, 151, 152, 153, 154, 187, 188, 200, 201, 202})
 _RESOURCE: Final = b"8BIM\x04\x04\0\0"
+_RESOURCES: Final = 1000
 _PHOTOSHOP: Final = b"Photoshop 3.0\0"
 _APPLICATION_SEGMENTS: Final = range(0xE0, 0xF0)
 
@@ -94,9 +95,14 @@ def embedded(jpeg: bytes, block: bytes) -> bytes:
 
 
 def resource(data: bytes) -> bytes:
-    """Return the IIM block out of Photoshop's resources, as a TIFF holds them; empty where there is none."""
+    """Return the IIM block out of Photoshop's resources, as a TIFF holds them; empty where there is none.
+
+    It is looked for among the first 1000: Photoshop has fewer numbers for them.
+    """
     at = 0
-    while data[at : at + 4] == b"8BIM" and at + 12 <= len(data):
+    for _ in range(_RESOURCES):
+        if data[at : at + 4] != b"8BIM" or at + 12 > len(data):
+            break
         number, name = struct.unpack_from(">HB", data, at + 4)
         start = at + 7 + name + (1 - name % 2)
         if start + 4 > len(data):

@@ -24,7 +24,7 @@ _LANG: Final = "{http://www.w3.org/XML/1998/namespace}lang"
 _MAX_DEPTH: Final = 24  # elements in one another; regions of faces need nine
 _MAX_ELEMENTS: Final = 20_000
 _DECLARES: Final = re.compile(r"<!\s*(?:DOCTYPE|ENTITY|ELEMENT|ATTLIST|NOTATION)", re.IGNORECASE)
-_HEADER: Final = re.compile(r"<\?xml\b[^>]*\?>")  # names an encoding that is decoded already
+_HEADER: Final = re.compile(r"<\?xml\b[^>]{0,200}\?>")  # names an encoding that is decoded already
 _NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what no XML may hold
 
 # How namespaces are called in what is written; programs that search for "xmp:Rating" as text are not rare.
@@ -86,9 +86,12 @@ def write(properties: Properties) -> bytes:
         f'<rdf:RDF xmlns:rdf="{_RDF[1:-1]}">\n<rdf:Description rdf:about=""{spaces}>\n'
     )
     tail = '</rdf:Description>\n</rdf:RDF>\n</x:xmpmeta>\n<?xpacket end="w"?>'
-    room = MAX_WRITTEN - len((head + tail).encode()) - len(sizes)
-    while sum(size for size, _ in sizes) > room:
-        del written[sizes.pop()[1]]
+    excess = len((head + tail).encode()) + sum(size + 1 for size, _ in sizes) - MAX_WRITTEN
+    for size, name in reversed(sizes):
+        if excess <= 0:
+            break
+        del written[name]
+        excess -= size + 1
     return (head + "".join(f"{text}\n" for text in written.values()) + tail).encode()
 
 
