@@ -57,7 +57,8 @@ AvifImagePlugin.DEFAULT_MAX_THREADS = 1
 PngImagePlugin.MAX_TEXT_CHUNK = limits.PACKED
 # Libraries warn of odd files. That is no failure, not even where warnings are errors; it is printed once for each text,
 # and what a worker prints lands in the log.
-_TOLERATED: Final = ("default", None, Warning, re.compile(r"(PIL|pillow_heif|animed\.imaging)(\.|$)"), 0)
+_LIBRARIES: Final = r"(PIL|pillow_heif|animed\.imaging)(\.|$)"
+_TOLERATED: Final = ("default", None, Warning, re.compile(_LIBRARIES), 0)  # the filter as `warnings` stores it
 
 
 def opened(data: bytes, kind: Kind) -> ImageFile:
@@ -97,7 +98,7 @@ def prepare(max_pixels: int) -> None:
     """
     Image.MAX_IMAGE_PIXELS = max(_PILLOWS_LIMIT, max_pixels)
     if _TOLERATED not in warnings.filters:
-        warnings.filterwarnings(_TOLERATED[0], category=Warning, module=_TOLERATED[3].pattern)
+        warnings.filterwarnings("default", category=Warning, module=_LIBRARIES)
 
 
 def _turn_to_full_page(image: TiffImageFile) -> None:
