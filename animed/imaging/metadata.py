@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from animed.imaging import described, exif, ifd, iptc, taken, xmp
+from animed.imaging.faults import BROKEN
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -26,11 +27,6 @@ _IPTC_TAG: Final = 33_723
 _PHOTOSHOP_TAG: Final = 34_377
 _IPTC_RESOURCE: Final = 0x0404
 _MOST_TEXT: Final = 4 * 2**20  # hexadecimal digits of a profile in a PNG's text
-# What reading malformed metadata makes the library raise.
-_MALFORMED: Final = (
-    *(SyntaxError, OSError, ValueError, TypeError, KeyError, IndexError, AttributeError, struct.error),
-    *(OverflowError, ZeroDivisionError, AssertionError, EOFError, RuntimeError),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +39,7 @@ class Notes:
     texts: tuple[tuple[str, str], ...] = ()  # of a PNG, by the qualified name that XMP has for them
     turned: bool = False  # the photo's pixels were stored turned
     moment: Moment | None = None  # when the photo was taken
-    told: bool = False  # …which only something else than EXIF says
+    told: bool = False  # by something else than EXIF, which does not say it
 
     @property
     def taken(self) -> str:
@@ -64,7 +60,7 @@ def orientation(image: Image.Image) -> int:
     """Return the EXIF orientation of a loaded picture, 1 … 8; 1 where there is none or it makes no sense."""
     try:
         found = image.getexif().get(_ORIENTATION, _UPRIGHT)
-    except _MALFORMED:
+    except BROKEN:
         return _UPRIGHT
     return found if isinstance(found, int) and 1 <= found <= 8 else _UPRIGHT  # noqa: PLR2004 - the eight there are
 
@@ -146,7 +142,7 @@ def _tag(image: Image.Image, tag: int) -> bytes:
         value = tags.get(tag)
         if isinstance(value, tuple) and value and isinstance(value[0], int):
             return struct.pack(f"<{len(value)}{'I' if max(value) > 255 else 'B'}", *value)  # noqa: PLR2004 - a byte
-    except _MALFORMED:
+    except BROKEN:
         return b""
     return _bytes(value[0] if isinstance(value, tuple) and value else value)
 

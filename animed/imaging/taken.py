@@ -23,7 +23,7 @@ _LONGEST: Final = 64  # characters of a date
 
 
 class Moment(NamedTuple):
-    """A moment by a clock that hung somewhere."""
+    """A moment by the clock of the place where the photo was taken."""
 
     when: str  # 2024-05-17T18:03:59
     zone: str = ""  # +02:00; empty where nobody wrote it down
