@@ -347,6 +347,17 @@ def test_code_points_come_before_a_profile() -> None:
     assert np.abs(decoded(data).pixels[4, 4].astype(int) - (215, 93, 31)).max() <= 1
 
 
+@pytest.mark.parametrize(
+    ("chunk", "note"), [(gamma(0.00001), "the gamma 1e-05 makes no sense"), ((b"cHRM", bytes(32)), "make no colours")]
+)
+def test_words_that_make_no_sense_are_noted(
+    chunk: tuple[bytes, bytes], note: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever wonders about a picture's colours finds why in the log, as with a broken profile."""
+    decode(with_chunks(PATCH, chunk), Wanted(max_pixels=10**6, max_edge=64))
+    assert f"{note}; the colours are taken as if it were not there" in caplog.text
+
+
 def test_a_grey_png_has_a_gamma() -> None:
     """Light itself in grey: the middle of the light is brighter than the middle of the numbers."""
     data = with_chunks(Image.new("L", (8, 8), 128), gamma(1.0))
@@ -416,6 +427,6 @@ def test_brightness_beyond_white_is_drawn_in() -> None:
 def test_broken_words_are_none() -> None:
     """Boxes and chunks that end in the middle say nothing."""
     image = Image.new("RGB", (4, 4))
-    assert assumed.profile_of(image, b"\x00\x00\x00\x20ftypavif" + b"colrnclx\x00", "RGB") == b""
-    assert assumed.profile_of(image, b"\x89PNG\r\n\x1a\n\x00\x00\x00\x04cICP\x0c", "RGB") == b""
-    assert assumed.profile_of(image, b"\x89PNG\r\n\x1a\n" + b"\xff" * 40, "RGB") == b""
+    assert assumed.profile_of(image, b"\x00\x00\x00\x20ftypavif" + b"colrnclx\x00", "RGB") == (b"", "")
+    assert assumed.profile_of(image, b"\x89PNG\r\n\x1a\n\x00\x00\x00\x04cICP\x0c", "RGB") == (b"", "")
+    assert assumed.profile_of(image, b"\x89PNG\r\n\x1a\n" + b"\xff" * 40, "RGB") == (b"", "")

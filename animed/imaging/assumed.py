@@ -6,9 +6,10 @@ Those words are PNG's chunks, the code points of HEIF, AVIF and PNG, and the mar
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from animed.imaging import blocks, icc
+from animed.imaging.faults import BROKEN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,11 +46,6 @@ _INTEROP: Final = 0xA005
 _INDEX: Final = 1
 _ADOBE: Final = 2
 _SRGB: Final = 1
-# What reading malformed EXIF makes the library raise.
-_MALFORMED: Final = (
-    *(SyntaxError, OSError, ValueError, TypeError, KeyError, IndexError, AttributeError, struct.error),
-    *(OverflowError, ZeroDivisionError, AssertionError, EOFError, RuntimeError),
-)
 
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 _HEAD: Final = 2**16  # bytes of a HEIF or AVIF file in which the properties of its pictures stand
@@ -57,29 +53,36 @@ _BOX: Final = b"colrnclx"
 _CODE_POINTS: Final = 12 + 4  # bytes of the chunk that holds four of them
 
 
-def profile_of(image: Image.Image, data: bytes, mode: str) -> bytes:
-    """Return the ICC profile of a loaded picture, or one that says what its file says; empty for plain sRGB.
+class Said(NamedTuple):
+    """What a file says of its colours."""
+
+    profile: bytes = b""  # an ICC profile; empty for plain sRGB
+    note: str = ""  # what it says in other words that makes no sense; empty for nothing
+
+
+def profile_of(image: Image.Image, data: bytes, mode: str) -> Said:
+    """Return the ICC profile of a loaded picture, or one that says what its file says.
 
     `data` is the file, `mode` what its numbers are: L, RGB or CMYK. A PNG's code points come before its profile, the
     profile before all else.
     """
     if (points := _png_points(data)) is not None:
-        return _by_points(*points, mode)
+        return Said(_by_points(*points, mode))
     embedded = image.info.get("icc_profile")
     if embedded:
-        return bytes(embedded)
-    return b"" if mode == "CMYK" or "srgb" in image.info else _in_words(image, data, mode)
+        return Said(bytes(embedded))
+    return Said() if mode == "CMYK" or "srgb" in image.info else _in_words(image, data, mode)
 
 
-def _in_words(image: Image.Image, data: bytes, mode: str) -> bytes:
+def _in_words(image: Image.Image, data: bytes, mode: str) -> Said:
     """Return the profile of a picture that carries none, by what else its file says."""
     if "gamma" in image.info or "chromaticity" in image.info:
         return _by_png(image.info.get("gamma"), image.info.get("chromaticity"), mode)
     if (points := _heif_points(image, data)) is not None:
-        return _by_points(*points, mode)
+        return Said(_by_points(*points, mode))
     if mode == "RGB" and _is_adobe(image):
-        return icc.rgb(icc.ADOBE_PRIMARIES, icc.power(563 / 256), "Adobe RGB")
-    return b""
+        return Said(icc.rgb(icc.ADOBE_PRIMARIES, icc.power(563 / 256), "Adobe RGB"))
+    return Said()
 
 
 def _png_points(data: bytes) -> tuple[int, int] | None:
@@ -129,15 +132,19 @@ def _pq() -> list[float]:
     return light
 
 
-def _by_png(gamma: object, chromaticity: object, mode: str) -> bytes:
-    """Return the profile of a PNG's gamma and primaries; empty where they mean sRGB, or make no sense."""
+def _by_png(gamma: object, chromaticity: object, mode: str) -> Said:
+    """Return the profile of a PNG's gamma and primaries, leaving aside what makes no sense."""
     known = gamma if isinstance(gamma, float) and _GAMMA_RANGE[0] <= gamma <= _GAMMA_RANGE[1] else None
+    note = f"the gamma {gamma} makes no sense" if gamma is not None and known is None else ""
     usual = known is None or _USUAL_GAMMA[0] <= known <= _USUAL_GAMMA[1]
     corners = _corners(chromaticity)
     same = all(abs(a - b) <= _CLOSE for a, b in zip(corners, icc.SRGB_PRIMARIES, strict=True))
     if usual and (same or mode == "L"):
-        return b""
-    return _made(corners, icc.srgb_curve() if known is None else icc.power(1 / known), mode)
+        return Said(note=note)
+    try:
+        return Said(_made(corners, icc.srgb_curve() if known is None else icc.power(1 / known), mode), note)
+    except ValueError:
+        return Said(note=f"the primaries {corners} make no colours")
 
 
 def _corners(chromaticity: object) -> Primaries:
@@ -150,13 +157,8 @@ def _corners(chromaticity: object) -> Primaries:
 
 
 def _made(corners: Primaries, curve: bytes, mode: str) -> bytes:
-    """Make the profile; empty where the primaries make none."""
-    if mode == "L":
-        return icc.grey(curve, "grey")
-    try:
-        return icc.rgb(corners, curve, "RGB")
-    except ValueError:
-        return b""
+    """Make the profile. Raise ValueError where the primaries make none."""
+    return icc.grey(curve, "grey") if mode == "L" else icc.rgb(corners, curve, "RGB")
 
 
 def _is_adobe(image: Image.Image) -> bool:
@@ -165,7 +167,7 @@ def _is_adobe(image: Image.Image) -> bool:
         exif = image.getexif()
         space = exif.get_ifd(_EXIF).get(_COLOUR_SPACE)
         index = exif.get_ifd(_INTEROP).get(_INDEX) if space not in {_SRGB, _ADOBE} else None
-    except _MALFORMED:
+    except BROKEN:
         return False
     if isinstance(index, bytes):
         index = index.decode("ascii", "replace")

@@ -89,13 +89,11 @@ def _detail(
 def _conversion(image: Image.Image, data: bytes) -> Conversion:
     """Return what the numbers of a picture mean."""
     mode = colour.space(image)
-    profile = assumed.profile_of(image, data, mode)
     # The numbers of a Lab picture say by themselves what they mean.
-    if not profile or image.mode == "LAB":
-        return profiles.Conversion(mode)
-    conversion = profiles.conversion(profile, mode)
-    if conversion.note:
-        _LOG.warning("%s; the colours are taken as if it were not there", conversion.note)
+    profile, note = (b"", "") if image.mode == "LAB" else assumed.profile_of(image, data, mode)
+    conversion = profiles.conversion(profile, mode) if profile else profiles.Conversion(mode)
+    for each in filter(None, (note, conversion.note)):
+        _LOG.warning("%s; the colours are taken as if it were not there", each)
     return conversion
 
 
