@@ -105,6 +105,8 @@ def test_what_follows_the_page_in_full_size_does_not_matter() -> None:
     entries = [(256, 4, 1, 8), (257, 4, 1, 8)]
     where = 8 + 2 + len(entries) * 12 + 4
     limits.header("tiff", classic(*entries, tail=rubbish, follows=where), 10**6)
+    limits.header("tiff", classic((254, 4, 1, 2), *entries, tail=bytes(12) + rubbish, follows=where + 24), 10**6)
+    limits.header("tiff", classic((254, 4, 1, 1), *entries, tail=bytes(300_000)), 10**6)
     with pytest.raises(PhotoError):
         limits.header("tiff", classic((254, 4, 1, 1), *entries, tail=bytes(12) + rubbish, follows=where + 24), 10**6)
 

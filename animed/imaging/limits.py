@@ -26,7 +26,8 @@ GAPS: Final = 1 << 20  # bytes between the segments of a JPEG, over which its li
 _TEXTS: Final = frozenset({b"tEXt", b"zTXt", b"iTXt", b"eXIf", b"iCCP"})
 _NOTES: Final = frozenset({b"EXIF", b"XMP ", b"ICCP"})
 _TRANSFER: Final = 301  # TransferFunction: large, and never looked at
-_SUBFILE: Final[Mapping[int, int]] = {254: 0, 255: 1}  # NewSubfileType, SubfileType: what full pages have at most
+# The bits of NewSubfileType and SubfileType that make a page a smaller one, or a mask.
+_PARTS: Final[Mapping[int, int]] = {254: 1 | 4, 255: 2}
 
 
 def size(width: int, height: int, max_pixels: int) -> None:
@@ -128,9 +129,9 @@ def _tiff_held(data: bytes) -> Iterator[Held]:
         listed = list(ifd.slots(data, start))
         values += sum(_numbers(data, slot) for slot in listed if slot.tag != _TRANSFER)
         yield "numbers in the directories", values, extents.VALUES
-        if not any(_is_part(data, slot) for slot in listed):
-            break
         start = number(form.offset, data, ifd.end(data, start))
+        if not start or not any(_is_part(data, slot) for slot in listed):
+            break
 
 
 def _numbers(data: bytes, slot: Slot) -> int:
@@ -141,8 +142,8 @@ def _numbers(data: bytes, slot: Slot) -> int:
 
 def _is_part(data: bytes, slot: Slot) -> bool:
     """Say whether an entry makes its page a thumbnail or a mask, so that the next page is looked at."""
-    width = "H" if slot.kind == ifd.SHORT else "I"
-    return slot.tag in _SUBFILE and number(ifd.layout(data).order + width, data, slot.where) > _SUBFILE[slot.tag]
+    code = ifd.layout(data).order + ("H" if slot.kind == ifd.SHORT else "I")
+    return bool(number(code, data, slot.where) & _PARTS.get(slot.tag, 0))
 
 
 def _megapixels(pixels: int) -> str:
