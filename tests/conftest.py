@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import pytest
 from command_support import Setup
@@ -11,19 +12,48 @@ from daemon_bench import Bench
 from daemon_fakes import open_stages
 from engine_fakes import Driver, plan, spec
 
+from animed.detector import FACES
 from animed.schedule.ledger import Ledger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from animed.engine.plan import Plan
     from animed.engine.protocol import WorkerSpec
 
 
+BESIDE: Final = Path(__file__).parents[2] / "shared"  # where files of others may lie that cannot ship
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let hundreds of photos of others be drawn, where they are."""
+    """Let files of others be used, where somebody has them."""
+    parser.addoption("--photos", metavar="FOLDER", help=f"awkward photos of others; {BESIDE}/photos if it is there")
+    parser.addoption("--weights", metavar="FOLDER", help=f"public weights; {BESIDE}/weights if it is there")
     parser.addoption("--train", action="store_true", help="test_corpus.py draws all plain photos, not every fiftieth")
+
+
+def of_others(config: pytest.Config, sort: str, *needed: str) -> Path:
+    """Return the folder of an option; skip the test where none was given and none lies beside the project."""
+    given = config.getoption(sort)
+    folder = Path(given) if given else BESIDE / sort
+    missing = [name for name in needed if not (folder / name).exists()]
+    if given and missing:
+        raise pytest.UsageError(f"--{sort}: {given} does not hold {', '.join(missing)}")
+    if missing:
+        pytest.skip(f"the {sort} of others are not here; --{sort} says where they are")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def photos_of_others(pytestconfig: pytest.Config) -> Path:
+    """Return the folder of the awkward photos."""
+    return of_others(pytestconfig, "photos", "heic", "odd", "orientation", "train")
+
+
+@pytest.fixture(scope="session")
+def weights_of_others(pytestconfig: pytest.Config) -> Path:
+    """Return the folder of the public weights."""
+    return of_others(pytestconfig, "weights", FACES.file_name, "animeganv2_hayao.safetensors")
 
 
 @pytest.fixture(scope="session", autouse=True)

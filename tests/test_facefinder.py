@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 from importlib import resources
-from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -24,17 +23,15 @@ from animed.records import DetectorFile
 from animed.style import weights
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numpy.typing import NDArray
 
     from animed.imaging.faces import Face
 
     Pixels = NDArray[np.uint8]
 
-MODEL = Path(__file__).parents[2] / "shared" / "weights" / detector.FACES.file_name  # fetched by users, never shipped
 HAS_LIBRARY = importlib.util.find_spec("cv2") is not None
-needs_model = pytest.mark.skipif(
-    not (MODEL.exists() and HAS_LIBRARY), reason="the face detector or OpenCV is not on this machine"
-)
 needs_library = pytest.mark.skipif(not HAS_LIBRARY, reason="OpenCV is not on this machine")
 ROW = np.array([10, 20, 30, 40, 17, 35, 33, 35, 25, 42, 18, 50, 32, 50, 0.875], np.float32)
 
@@ -152,52 +149,53 @@ def test_a_file_that_is_no_detector_is_an_error_with_words(tmp_path: Path) -> No
         FaceFinder.load(DetectorFile(str(path), hashlib.sha256(path.read_bytes()).hexdigest()), threads=1)
 
 
-def real() -> FaceFinder:
-    """Load the real detector."""
-    return FaceFinder.load(DetectorFile(str(MODEL), detector.FACES.sha256), threads=1)
+@pytest.fixture
+def real(weights_of_others: Path) -> FaceFinder:
+    """Load the real detector, which users fetch: it does not ship."""
+    return FaceFinder.load(
+        DetectorFile(str(weights_of_others / detector.FACES.file_name), detector.FACES.sha256), threads=1
+    )
 
 
-@needs_model
+@needs_library
 @pytest.mark.parametrize("side", [150, 300, 512])
-def test_the_face_of_the_sample_is_found(side: int) -> None:
+def test_the_face_of_the_sample_is_found(real: FaceFinder, side: int) -> None:
     """One face, where it is in the sample, whatever size the photo has."""
-    (face,) = [each for each in real().find(astronaut(side), threads=2) if each.score > 0.8]
+    (face,) = [each for each in real.find(astronaut(side), threads=2) if each.score > 0.8]
     x, y = face.centre
     assert (x / side, y / side) == pytest.approx((0.436, 0.233), abs=0.02)
     assert abs(face.tilt) < 10
 
 
-def chosen(pixels: Pixels) -> tuple[Face, ...]:
+def chosen(pixels: Pixels, looking: FaceFinder) -> tuple[Face, ...]:
     """Return the faces of a photo that would be drawn by themselves."""
     decoded: Any = SimpleNamespace(pixels=pixels, photo=pixels, detail=None)
-    looking = real()
     return small_faces(decoded, lambda seen: looking.find(seen, threads=1))
 
 
-@needs_model
+@needs_library
 @pytest.mark.parametrize("turn", [-30, -20, 20, 30])
-def test_a_tilted_face_is_found_with_its_tilt(turn: int) -> None:
+def test_a_tilted_face_is_found_with_its_tilt(real: FaceFinder, turn: int) -> None:
     """The landmarks of the second look say how far the head is turned; those of the first would say 6 degrees."""
     turned = Image.fromarray(astronaut(300)).rotate(-turn, Image.Resampling.BICUBIC, fillcolor=(128, 128, 128))
-    (face,) = chosen(np.asarray(turned))
+    (face,) = chosen(np.asarray(turned), real)
     assert face.tilt == pytest.approx(turn, abs=10)
 
 
-@needs_model
+@needs_library
 @pytest.mark.parametrize("name", ["coffee.jpg", "rocket.jpg", "chelsea.jpg"])
-def test_no_face_is_found_where_there_is_none(name: str) -> None:
+def test_no_face_is_found_where_there_is_none(real: FaceFinder, name: str) -> None:
     """A cup, a rocket and a cat have no face of this kind."""
     with resources.files("animed.samples").joinpath(name).open("rb") as stream, Image.open(stream) as image:
-        assert chosen(np.asarray(image.convert("RGB"))) == ()
+        assert chosen(np.asarray(image.convert("RGB")), real) == ()
 
 
-@needs_model
-def test_a_face_that_was_drawn_by_itself_is_more_of_a_face() -> None:
+@needs_library
+def test_a_face_that_was_drawn_by_itself_is_more_of_a_face(real: FaceFinder) -> None:
     """The built-in style leaves little of a face of 35 pixels; drawn by itself it is found in the picture again."""
     photo = astronaut(160)
     decoded: Any = SimpleNamespace(pixels=photo, photo=photo, detail=astronaut(320))
-    looking = real()
-    (face,) = small_faces(decoded, lambda seen: looking.find(seen, threads=1))
+    (face,) = small_faces(decoded, lambda seen: real.find(seen, threads=1))
     network = weights.load(cel())
 
     def draw(pixels: Pixels) -> Pixels:
@@ -205,7 +203,7 @@ def test_a_face_that_was_drawn_by_itself_is_more_of_a_face() -> None:
 
     plain = draw(photo)
     by_itself = refine(plain, decoded, [face], draw)
-    found = [_score(picture, face, looking) for picture in (plain, by_itself)]
+    found = [_score(picture, face, real) for picture in (plain, by_itself)]
     assert found[1] > max(found[0], 0.85)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 import zlib
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -19,12 +18,7 @@ from animed.imaging.decode import Decoded, Wanted, decode
 from animed.imaging.encode import Coding, encode
 from animed.records import Skip
 
-PHOTOS = Path(__file__).parents[2] / "shared" / "photos"  # awkward files that may not ship, where somebody has them
 FORMATS = ["jpeg", "png", "webp", "tiff", "bmp", "gif", "avif", "heic"]
-
-
-def awkward() -> list[Path]:
-    return sorted(path for name in ("odd", "heic", "orientation") for path in (PHOTOS / name).glob("*"))
 
 
 def decoded(
@@ -42,10 +36,10 @@ def reason(data: bytes, **options: Any) -> str:
     return caught.value.reason
 
 
-def outcome_of(data: bytes, name: bytes = b"") -> str:
+def outcome_of(data: bytes) -> str:
     """Return "done" or the reason of the failure, which must come with a detail; any other error is the test's."""
     try:
-        result = decode(data, Wanted(max_pixels=10**8, max_edge=64, animated="first"), name=name)
+        result = decode(data, Wanted(max_pixels=10**8, max_edge=64, animated="first"))
     except PhotoError as error:
         return error.reason if error.detail else "no detail"
     return "done" if isinstance(result, Decoded) and result.pixels.shape[2] == 3 else "no pixels"
@@ -232,29 +226,6 @@ def swapped_primaries() -> bytes:
     red, green = where[b"rXYZ"], where[b"gXYZ"]
     data[red + 4 : red + 12], data[green + 4 : green + 12] = data[green + 4 : green + 12], data[red + 4 : red + 12]
     return bytes(data).replace("sRGB".encode("utf-16-be"), "odd!".encode("utf-16-be")).replace(b"sRGB b", b"odd! b")
-
-
-@pytest.mark.skipif(not awkward(), reason="the folder of awkward photos is not on this machine")
-def test_no_awkward_file_escapes_as_another_error() -> None:
-    """Files from the test corpora of picture libraries end as pixels or as a PhotoError with a detail."""
-    outcomes: dict[str, int] = {}
-    for path in awkward():
-        outcome = outcome_of(path.read_bytes(), path.name.encode())
-        outcomes[outcome] = outcomes.get(outcome, 0) + 1
-    assert outcomes["done"] > 350
-    assert {name.partition(":")[0] for name in outcomes} <= {
-        *("done", "unsupported", "not_an_image", "truncated", "too_large")
-    }
-
-
-@pytest.mark.skipif(not awkward(), reason="the folder of awkward photos is not on this machine")
-def test_the_eight_orientations_of_a_photo_look_alike() -> None:
-    """Eight photos of one scene, each stored turned in its own way, decode to nearly the same pixels."""
-    pictures = [
-        decoded((PHOTOS / "orientation" / f"landscape_{n}.jpg").read_bytes(), max_edge=128) for n in range(1, 9)
-    ]
-    for picture in pictures:
-        assert differs(picture.pixels, Image.fromarray(pictures[0].pixels)) < 3
 
 
 @given(seed=st.integers(0, 10**6), form=st.sampled_from(FORMATS), spots=st.integers(1, 12), cut=st.integers(0, 3))

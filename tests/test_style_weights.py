@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from animed.records import Upsampling
 
 CEL = Path(__file__).parent.parent / "weights" / "cel.safetensors"
-HAYAO = Path(__file__).parents[2] / "shared" / "weights" / "animeganv2_hayao.safetensors"  # may not ship
 
 # What cel draws on the synthetic picture of 96 x 128, averaged over a grid of 4 x 4 cells, on the [-1, 1] scale.
 RED = "-0.869 -0.799 -0.707 -0.694 -0.494 -0.231 -0.224 -0.161 0.086 0.469 0.412 0.388 0.77 0.869 0.889 0.845"
@@ -72,10 +71,9 @@ def test_the_wrong_convention_of_upsampling_shows() -> None:
         assert float((drawn(CEL, wrong) - right).abs().mean()) > 0.03
 
 
-@pytest.mark.skipif(not HAYAO.exists(), reason="the public weights, which may not ship, are not on this machine")
-def test_public_weights_load() -> None:
+def test_public_weights_load(weights_of_others: Path) -> None:
     """Weights that others trained have the same names and shapes, and draw something else than the built-in style."""
-    public = drawn(HAYAO, "asymmetric")
+    public = drawn(weights_of_others / "animeganv2_hayao.safetensors", "asymmetric")
     assert 0.1 < float(public.std()) < 1
     assert float((public - drawn(CEL, "half_pixel")).abs().mean()) > 0.05
 
