@@ -32,45 +32,42 @@ class _Rate(ProgressColumn):
         return Text("" if task.speed is None else f"{task.speed:.2f}/s")
 
 
-class Bar:
+class _Shown:
+    """A line on stderr about one thing that makes progress; a disabled one shows nothing."""
+
+    def __init__(self, name: str, *columns: ProgressColumn, enabled: bool) -> None:
+        self._progress = Progress(*columns, console=Console(stderr=True), disable=not enabled, transient=True)
+        self._task = self._progress.add_task(name, total=None)
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+
+class Bar(_Shown):
     """Shows how many photos of how many have ended; a disabled one shows nothing."""
 
     def __init__(self, *, enabled: bool) -> None:
         columns = (TextColumn("photos"), BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn())
-        self._progress = Progress(*columns, console=Console(stderr=True), disable=not enabled, transient=True)
-        self._task = self._progress.add_task("photos", total=None)
+        super().__init__("photos", *columns, enabled=enabled)
 
     def show(self, ended: int, total: int) -> None:
         """Show a new state."""
         self._progress.update(self._task, completed=ended, total=total or None)
 
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._progress.stop()
-
-
-class ByteBar:
+class ByteBar(_Shown):
     """Shows how much of a file has come; a disabled one shows nothing."""
 
     def __init__(self, name: str, *, enabled: bool) -> None:
         columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-        self._progress = Progress(*columns, console=Console(stderr=True), disable=not enabled, transient=True)
-        self._task = self._progress.add_task(name, total=None)
+        super().__init__(name, *columns, enabled=enabled)
 
     def show(self, received: int, expected: int) -> None:
         """Show a new state, bytes."""
         self._progress.update(self._task, completed=received, total=expected)
-
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._progress.stop()
