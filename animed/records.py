@@ -13,15 +13,22 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from animed.errors import PlaceRole
 
 Upsampling = Literal["half_pixel", "align_corners", "asymmetric"]
 OutputFormat = Literal["same", "jpeg", "png", "webp", "avif"]
+PictureFormat = Literal["jpeg", "png", "webp", "avif"]
 OutputSize = Literal["styled", "original"]
 Subsampling = Literal["auto", "4:4:4", "4:2:2", "4:2:0"]
 Icc = Literal["srgb", "keep", "strip"]
 Faces = Literal["off", "auto"]
 Status = Literal["publishing", "done", "duplicate", "skipped", "failed", "retry"]
+
+
+# By format, the ending of a picture's name.
+SUFFIXES: Final[Mapping[PictureFormat, str]] = {"jpeg": ".jpg", "png": ".png", "webp": ".webp", "avif": ".avif"}
 
 
 class Reason:

@@ -10,7 +10,7 @@ from animed.imaging import encode, icc
 
 if TYPE_CHECKING:
     from animed.imaging.decode import Decoded
-    from animed.imaging.encode import PictureFormat
+    from animed.records import PictureFormat
 
 # The profiles of primaries and curve that photos come with, as their standards define them.
 PROPHOTO = icc.rgb((0.7347, 0.2653, 0.1596, 0.8404, 0.0366, 0.0001, 0.3457, 0.3585), icc.power(1.8), "ProPhoto RGB")

@@ -15,12 +15,12 @@ from PIL.PngImagePlugin import PngInfo
 from animed.imaging import encode, metadata
 from animed.imaging.decode import Decoded, Wanted, decode
 from animed.imaging.exif import Frame
-from animed.records import Recipe
+from animed.records import PictureFormat, Recipe
 
 ORIENTATION, SOFTWARE, MAKE, MODEL, EXIF, GPS = 0x0112, 0x0131, 0x010F, 0x0110, 0x8769, 0x8825
 CHANGED, TAKEN, DIGITISED, ZONE, MAKER_NOTE = 0x0132, 0x9003, 0x9004, 0x9011, 0x927C
 IFD1, WIDTH, HEIGHT, COLOUR_SPACE, UNIQUE = -1, 0xA002, 0xA003, 0xA001, 0xA420
-FORMATS: Final[tuple[encode.PictureFormat, ...]] = ("jpeg", "png", "webp", "avif")
+FORMATS: Final[tuple[PictureFormat, ...]] = ("jpeg", "png", "webp", "avif")
 RECIPE: Final = Recipe("cel", "a" * 64, "half_pixel", 0.5, 64, "same", 92, exif=True, gps=True)
 
 
@@ -93,7 +93,7 @@ def decoded(data: bytes) -> Decoded:
     return result
 
 
-def picture(data: bytes, form: encode.PictureFormat = "jpeg", **recipe: Any) -> bytes:
+def picture(data: bytes, form: PictureFormat = "jpeg", **recipe: Any) -> bytes:
     """Return the picture of a photo whose network changes nothing."""
     found, wanted = decoded(data), replace(RECIPE, **recipe)
     height, width = found.photo.shape[:2]

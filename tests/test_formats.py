@@ -11,8 +11,9 @@ from typing import Final, get_args
 import pytest
 
 from animed.config import InboxConfig
+from animed.daemon.recipes import likely_ext
 from animed.imaging import encode, sniff
-from animed.records import OutputFormat, Reason
+from animed.records import SUFFIXES, OutputFormat, Reason
 
 TOP: Final = Path(__file__).parent.parent
 PAGE: Final = (TOP / "docs" / "formats.md").read_text()
@@ -45,8 +46,17 @@ def test_every_ending_is_listed() -> None:
 
 def test_every_format_of_pictures_is_listed() -> None:
     """The table of pictures has each format with its ending, and they are what the configuration takes."""
-    assert {row[0].strip("`"): row[1] for row in rows("Pictures")} == dict(encode.SUFFIXES)
+    assert {row[0].strip("`"): row[1] for row in rows("Pictures")} == dict(SUFFIXES)
     assert set(first("Pictures")) == set(get_args(OutputFormat)) - {"same"}
+
+
+@pytest.mark.parametrize("kind", get_args(sniff.Kind))
+def test_the_ending_of_a_picture_is_foreseen(kind: sniff.Kind) -> None:
+    """By a photo's name the daemon expects the ending that a worker gives to the picture of its kind."""
+    (endings,) = (re.findall(r"\w+", row[1]) or ["dng"] for row in rows("Photos") if row[0] == f"`{kind}`")
+    inbox = InboxConfig.model_validate({"name": "phone", "path": Path("/in"), "output": Path("/out")})
+    foreseen = {likely_ext(inbox, f"a/photo.{ending}".encode()) for ending in endings}
+    assert foreseen == {SUFFIXES[encode.output_format(kind, "same")]}
 
 
 @pytest.mark.parametrize("kind", get_args(sniff.Kind))

@@ -16,7 +16,7 @@ from animed.imaging.decode import Decoded, Wanted, decode
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from animed.imaging.encode import PictureFormat
+    from animed.records import PictureFormat
 
 ORANGE, GREEN = (230, 120, 20), (20, 120, 60)
 

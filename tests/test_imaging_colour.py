@@ -26,8 +26,7 @@ from animed.imaging.develop import develop
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from animed.imaging.encode import PictureFormat
-    from animed.records import Icc
+    from animed.records import Icc, PictureFormat
 
 Rgb = tuple[int, int, int]
 Turn = Literal[1, 2, 3, 4, 5, 6, 7, 8]

@@ -12,9 +12,7 @@ from PIL import Image
 from animed.errors import PhotoError
 from animed.imaging.encode import (
     MOST_EDGE,
-    SUFFIXES,
     Coding,
-    PictureFormat,
     _avif_speed,
     coding,
     demand_fit,
@@ -22,7 +20,7 @@ from animed.imaging.encode import (
     output_format,
 )
 from animed.imaging.metadata import Imprint
-from animed.records import Recipe
+from animed.records import SUFFIXES, PictureFormat, Recipe
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

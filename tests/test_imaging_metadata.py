@@ -42,7 +42,7 @@ from PIL.PngImagePlugin import PngInfo
 from animed import __version__
 
 if TYPE_CHECKING:
-    from animed.imaging.encode import PictureFormat
+    from animed.records import PictureFormat
 
 PLACES = "<photoshop:City>Hidden</photoshop:City><exif:GPSLatitude>48,8N</exif:GPSLatitude>"
 PLACE_SETS = iim((2, 90, b"Hidden"), (2, 101, b"Hidden"), (2, 25, b"beach"))

@@ -16,7 +16,7 @@ from mode_samples import REFUSED, SAMPLES, SIDE, middles
 from photo_bench import Bench, delta_e, on_white
 
 from animed.errors import PhotoError
-from animed.imaging.encode import SUFFIXES, PictureFormat
+from animed.records import SUFFIXES, PictureFormat
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

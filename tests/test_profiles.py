@@ -19,7 +19,7 @@ from mode_samples import image, middles
 from photo_bench import Bench, Drawn, delta_e
 from PIL import ImageCms
 
-from animed.imaging.encode import PictureFormat
+from animed.records import PictureFormat
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

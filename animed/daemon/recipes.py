@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from animed import detector
 from animed.delivery.moment import EPOCH
 from animed.delivery.naming import Subject, candidates
-from animed.records import Recipe, Stage, Task
+from animed.records import SUFFIXES, Recipe, Stage, Task
 from animed.template import Template
 
 if TYPE_CHECKING:
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from animed.delivery.portable import NameRules
     from animed.records import Job
 
-_EXTENSIONS: Final = {"jpeg": ".jpg", "png": ".png", "webp": ".webp", "avif": ".avif"}
-EXTENSIONS: Final = frozenset(_EXTENSIONS.values())  # of pictures, whatever they are made of
+EXTENSIONS: Final = frozenset(SUFFIXES.values())  # of pictures, whatever they are made of
 # Of what `output_format: same` makes of photos by their own extension; a picture of any other kind is a JPEG.
 _SAME: Final = {
     **dict.fromkeys((".png", ".tif", ".tiff", ".bmp", ".gif"), ".png"),
@@ -132,8 +131,8 @@ def is_dated(inbox: InboxConfig) -> bool:
 
 def likely_ext(inbox: InboxConfig, path: bytes) -> str:
     """Return the extension that the picture of a photo will have, if the photo is what its name says."""
-    if inbox.output_format in _EXTENSIONS:
-        return _EXTENSIONS[inbox.output_format]
+    if inbox.output_format != "same":
+        return SUFFIXES[inbox.output_format]
     return _SAME.get(os.fsdecode(os.path.splitext(path)[1]).lower(), ".jpg")
 
 

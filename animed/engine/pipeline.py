@@ -22,7 +22,7 @@ from animed.imaging.closer import small_faces
 from animed.imaging.decode import Decoded, Wanted, decode
 from animed.imaging.exif import Frame
 from animed.imaging.facefinder import FaceFinder
-from animed.records import Picture, Reason, Skip, Stage, Staged, Task, WeightsFile
+from animed.records import SUFFIXES, Picture, Reason, Skip, Stage, Staged, Task, WeightsFile
 from animed.style import runtime, weights
 from animed.style.shelf import Shelf
 from animed.system import REAL, System
@@ -172,7 +172,7 @@ class Pipeline:
         height, width = drawn.pixels.shape[:2]
         picture = Picture(
             staged=staged,
-            ext=encode.SUFFIXES[coding.form],
+            ext=SUFFIXES[coding.form],
             width=decoded.width,
             height=decoded.height,
             out_width=width,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from PIL import Image
@@ -24,11 +24,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from animed.imaging.sniff import Kind
-    from animed.records import OutputFormat, Recipe, Subsampling
+    from animed.records import OutputFormat, PictureFormat, Recipe, Subsampling
 
-PictureFormat = Literal["jpeg", "png", "webp", "avif"]
-
-SUFFIXES: Final[Mapping[PictureFormat, str]] = {"jpeg": ".jpg", "png": ".png", "webp": ".webp", "avif": ".avif"}
 FINE_QUALITY: Final = 90  # from here on, colour is kept at full resolution
 # Up to so many pixels, libaom's speed. A megapixel was measured to take 0.37 s of a core at speed 6, 0.16 s at 8 (and a
 # fifth more bytes), 0.07 s at 9 (docs/performance.md).
