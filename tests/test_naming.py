@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from animed.delivery.moment import EPOCH
-from animed.delivery.naming import Layout, Subject, candidates, first_free, numbered, split
+from animed.delivery.naming import Layout, Subject, candidates, numbered, split
 from animed.delivery.portable import PLAIN, NameRules, portable
 from animed.folding import folded
 from animed.template import FIELDS, Template, TemplateError
@@ -152,7 +152,7 @@ def test_no_two_photos_share_a_picture(paths: list[bytes], template: str, layout
     for path in paths:
         subject = Subject(path, "cel", ".jpg")
         free = candidates(subject, template=template, layout=layout, rules=rules)
-        taken.add(first_free(map(folded, free), taken))
+        taken.add(next(name for name in map(folded, free) if name not in taken))
     assert len(taken) == len(paths)
 
 

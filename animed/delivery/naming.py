@@ -17,7 +17,7 @@ from animed.delivery.portable import COMPONENT_BYTES, PLAIN, NameRules, shortene
 from animed.template import DATE_FIELDS, Part, Template
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
 Layout = Literal["mirror", "flat", "date"]
@@ -64,11 +64,6 @@ def candidates(subject: Subject, *, template: str, layout: Layout, rules: NameRu
     above = [rules.fit(folder) for folder in _folders(layout, folders, subject.when)]
     for counter in count(1):
         yield b"/".join([*above, _render(plan, values | {"counter": _counter(counter)}, rules)])
-
-
-def first_free(names: Iterator[bytes], taken: Container[bytes]) -> bytes:
-    """Return the first candidate that is not taken."""
-    return next(name for name in names if name not in taken)
 
 
 def numbered(name: bytes, counter: int, *, room: int = COMPONENT_BYTES) -> bytes:
