@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
 from pathlib import Path
 from typing import Any, Final
 
@@ -44,6 +45,21 @@ def test_what_is_copied_is_there(steps: list[tuple[str, str]]) -> None:
     copied = [value.split()[0] for name, value in steps if name == "COPY" and not value.startswith("--from=")]
     assert copied
     assert all((TOP / each).exists() for each in copied)
+
+
+@pytest.mark.parametrize(
+    ("extras", "installed"), [("", "/src"), ("raw", "/src[raw]"), ("faces,raw", "/src[faces,raw]")]
+)
+def test_the_image_is_built_with_the_extras_that_are_named(
+    steps: list[tuple[str, str]], extras: str, installed: str
+) -> None:
+    """As the shell of the build understands it; by itself none is built in."""
+    assert ("ARG", 'EXTRAS=""') in steps
+    (words,) = [value.split() for name, value in steps if name == "RUN" and "/src" in value]
+    told = subprocess.run(
+        ["/bin/sh", "-c", f"printf %s {words[-1]}"], env={"EXTRAS": extras}, capture_output=True, text=True, check=True
+    )
+    assert told.stdout == installed
 
 
 def test_the_container_runs_commands_that_there_are(steps: list[tuple[str, str]]) -> None:
