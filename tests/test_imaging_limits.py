@@ -202,7 +202,6 @@ def test_a_hundred_megapixels_take_little_more_than_themselves(monkeypatch: pyte
 
 def test_the_limit_of_the_inbox_is_the_only_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pillow's own limit, which some of its formats hold on to, gives way to a larger one."""
-    monkeypatch.setattr(openers, "_PILLOWS_LIMIT", 100)
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
     small = page(np.asarray(scene(8, 8)), long(254, 1))
     assert outcome(tiff(small, page(np.asarray(scene())))) == "done"
