@@ -7,12 +7,10 @@ network: the parent process looks for it, a worker loads it.
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from animed.catalog import builtin_dir
 from animed.errors import ConfigError, StyleError
 from animed.records import DetectorFile
 
@@ -46,39 +44,44 @@ FACES: Final = Download(
     ),
 )
 DOWNLOADS: Final = (FACES,)
-MODULE: Final = "cv2"
-EXTRA: Final = "the extra: pip install 'animed[faces]'"
 FETCH: Final = "`animed styles pull faces` fetches it, `animed styles import FILE` takes one that you have"
+LARGEST: Final = 2**24  # bytes; of a larger file no more is read, and it is none of the downloads
 
 
-def has_library() -> bool:
-    """Say whether the library that runs the detector is installed; it is not imported."""
-    return importlib.util.find_spec(MODULE) is not None
-
-
-def find(styles_dir: Path) -> DetectorFile:
-    """Return the detector's verified file, from the folder of styles or else from what ships.
+def find(*folders: Path, wanted: Download = FACES) -> DetectorFile:
+    """Return the detector's verified file, from the first folder that holds one of its name.
 
     Raise ConfigError where there is none, StyleError for one that is damaged or cannot be read.
     """
-    # A package may be made with the detector in it.
-    for path in (styles_dir / FACES.file_name, builtin_dir() / FACES.file_name):
+    for folder in folders:
+        path = folder / wanted.file_name
         if os.path.lexists(path):
-            verify(path)
-            return DetectorFile(os.fspath(path), FACES.sha256)
-    raise ConfigError(f"the face detector is not there: {FACES.file_name}", remedy=FETCH, path=os.fspath(styles_dir))
+            verify(path, wanted=wanted)
+            return DetectorFile(os.fspath(path), wanted.sha256)
+    title = f"the face detector is not there: {wanted.file_name}"
+    raise ConfigError(title, remedy=FETCH, path=os.fspath(folders[0]))
 
 
-def verify(path: Path) -> None:
-    """Compare a file with the detector's digest; raise StyleError where it is another, or cannot be read."""
-    try:
-        with open(path, "rb") as stream:
-            data = stream.read(FACES.size + 1)
-    except OSError as error:
-        raise StyleError(f"the face detector cannot be read: {error.strerror}", path=os.fspath(path)) from error
-    if (digest := digest_of(data)) != FACES.sha256:
-        title = f"is not the {FACES.title}: {_shortfall(data)}sha256 {digest}, wanted {FACES.sha256}"
-        raise StyleError(title, remedy=FETCH, path=os.fspath(path))
+def verify(path: Path, *, wanted: Download = FACES) -> None:
+    """Compare a file with a download; raise StyleError where it is another, or cannot be read."""
+    if difference := mismatch(_bytes(os.fspath(path)), wanted):
+        raise StyleError(f"is not the {wanted.title}: {difference}", remedy=FETCH, path=os.fspath(path))
+
+
+def read(path: str, sha256: str) -> bytes:
+    """Return the bytes of a file that was verified; raise StyleError where they are others now, or cannot be read."""
+    data = _bytes(path)
+    if digest_of(data) != sha256:
+        raise StyleError("the face detector is not what it was", remedy="`animed styles pull faces`", path=path)
+    return data
+
+
+def mismatch(data: bytes, wanted: Download) -> str:
+    """Say how bytes differ from a download, by size or else by digest; "" where they do not."""
+    if len(data) != wanted.size:
+        return f"{f'more than {wanted.size}' if len(data) > wanted.size else f'{len(data)} of {wanted.size}'} bytes"
+    digest = digest_of(data)
+    return "" if digest == wanted.sha256 else f"sha256 is {digest}, wanted {wanted.sha256}"
 
 
 def digest_of(data: bytes) -> str:
@@ -86,8 +89,9 @@ def digest_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _shortfall(data: bytes) -> str:
-    """Say that a file has another size, where it has."""
-    if len(data) == FACES.size:
-        return ""
-    return f"{'more than ' if len(data) > FACES.size else ''}{min(len(data), FACES.size)} bytes, wanted {FACES.size}; "
+def _bytes(path: str) -> bytes:
+    try:
+        with open(path, "rb") as stream:
+            return stream.read(LARGEST)
+    except OSError as error:
+        raise StyleError(f"the face detector cannot be read: {error.strerror}", path=path) from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 from importlib import resources
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ import pytest
 from PIL import Image
 from test_pipeline import cel
 
-from animed import detector
+from animed import detector, extras
 from animed.engine import pipeline
 from animed.errors import StyleError
 from animed.imaging.closer import small_faces
@@ -31,8 +30,7 @@ if TYPE_CHECKING:
 
     Pixels = NDArray[np.uint8]
 
-HAS_LIBRARY = importlib.util.find_spec("cv2") is not None
-needs_library = pytest.mark.skipif(not HAS_LIBRARY, reason="OpenCV is not on this machine")
+needs_library = pytest.mark.skipif(not extras.installed("faces"), reason="OpenCV is not on this machine")
 ROW = np.array([10, 20, 30, 40, 17, 35, 33, 35, 25, 42, 18, 50, 32, 50, 0.875], np.float32)
 
 

@@ -6,6 +6,7 @@ import hashlib
 import os
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import TYPE_CHECKING, ClassVar
@@ -88,17 +89,14 @@ def silent(received: int, expected: int) -> None:
     """Hear of progress, and do nothing."""
 
 
-@pytest.fixture
-def known(monkeypatch: pytest.MonkeyPatch) -> Download:
-    """Let the table hold a file that the test has."""
-    monkeypatch.setattr(detector, "DOWNLOADS", (WANTED,))
-    monkeypatch.setattr(detector, "FACES", WANTED)
-    return WANTED
+def at(url: str) -> Download:
+    """Return the file of the test with another address."""
+    return replace(WANTED, url=url)
 
 
 def from_server(url: str) -> Callable[[Download, Progress], bytes]:
     """Fetch from the server of the test."""
-    return lambda wanted, progress: fetching.download(wanted, progress=progress, url=url)
+    return lambda wanted, progress: fetching.download(replace(wanted, url=url), progress=progress)
 
 
 @pytest.mark.parametrize("path", ["/good", "/moved"])
@@ -106,7 +104,7 @@ def test_a_file_comes_whole(path: str) -> None:
     """The bytes are those that were wanted, and progress ends at all of them."""
     shown: list[tuple[int, int]] = []
     with served() as server:
-        data = fetching.download(WANTED, progress=lambda *at: shown.append(at), url=server + path)
+        data = fetching.download(at(server + path), progress=lambda *at: shown.append(at))
     assert data == DATA
     assert shown[-1] == (len(DATA), len(DATA))
     assert shown == sorted(shown)
@@ -119,27 +117,27 @@ def test_a_file_comes_whole(path: str) -> None:
 def test_another_file_is_not_kept(path: str, words: str) -> None:
     """Changed, too short and without end: each is said, and no more is read than tells it."""
     with served() as server, pytest.raises(StyleError, match=words) as caught:
-        fetching.download(WANTED, progress=silent, url=server + path)
+        fetching.download(at(server + path), progress=silent)
     assert caught.value.path == server + path
 
 
 def test_a_server_that_does_not_have_it() -> None:
     """What the server answers is told in one line, with another way to get the file."""
     with served() as server, pytest.raises(AnimedError, match="the server answers 404 nothing here") as caught:
-        fetching.download(WANTED, progress=silent, url=f"{server}/absent")
+        fetching.download(at(f"{server}/absent"), progress=silent)
     assert "styles import FILE" in caught.value.remedy
 
 
 def test_a_connection_that_breaks() -> None:
     """Half a file is no file."""
     with served() as server, pytest.raises(AnimedError):
-        fetching.download(WANTED, progress=silent, url=f"{server}/broken")
+        fetching.download(at(f"{server}/broken"), progress=silent)
 
 
 def test_no_network() -> None:
     """Where nobody listens the error has a cause, and says what else can be done."""
     with pytest.raises(AnimedError, match="cannot be fetched: Connection refused") as caught:
-        fetching.download(WANTED, progress=silent, url="http://127.0.0.1:9/file")
+        fetching.download(at("http://127.0.0.1:9/file"), progress=silent)
     assert "styles import FILE" in caught.value.remedy
 
 
@@ -171,29 +169,27 @@ def test_what_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["file"]
 
 
-def test_pull_puts_a_file_into_the_folder_of_styles(
-    tmp_path: Path, known: Download, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_pull_puts_a_file_into_the_folder_of_styles(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It says what it fetches and under which licence, and fetches nothing twice; a damaged one is replaced."""
     setup = Setup.make(tmp_path)
-    target = setup.root / "styles" / known.file_name
+    target = setup.root / "styles" / WANTED.file_name
     with served() as server:
-        assert shelving.pull(setup.config, "faces", fetch=from_server(f"{server}/good")) == 0
+        assert shelving.pull(setup.config, "faces", fetch=from_server(f"{server}/good"), downloads=(WANTED,)) == 0
         said = capsys.readouterr()
         assert said.out.strip() == str(target)
         assert "licence MIT" in said.err
         target.write_bytes(b"damaged")
-        assert shelving.pull(setup.config, "faces", fetch=from_server(f"{server}/good")) == 0
+        assert shelving.pull(setup.config, "faces", fetch=from_server(f"{server}/good"), downloads=(WANTED,)) == 0
     assert target.read_bytes() == DATA
-    assert shelving.pull(setup.config, "faces", fetch=from_server("http://127.0.0.1:9/")) == 0
+    assert shelving.pull(setup.config, "faces", fetch=from_server("http://127.0.0.1:9/"), downloads=(WANTED,)) == 0
     assert "is there already" in capsys.readouterr().out
 
 
-def test_pull_of_what_is_changed_keeps_nothing(tmp_path: Path, known: Download) -> None:
+def test_pull_of_what_is_changed_keeps_nothing(tmp_path: Path) -> None:
     """No file, and not even the folder."""
     setup = Setup.make(tmp_path)
-    with served() as server, pytest.raises(StyleError, match=known.title):
-        shelving.pull(setup.config, "faces", fetch=from_server(f"{server}/other"))
+    with served() as server, pytest.raises(StyleError, match=WANTED.title):
+        shelving.pull(setup.config, "faces", fetch=from_server(f"{server}/other"), downloads=(WANTED,))
     assert not (setup.root / "styles").exists()
 
 
@@ -203,46 +199,44 @@ def test_pull_of_an_unknown_name_is_a_wrong_use(config_file: Path, capsys: pytes
     assert "did you mean faces?" in capsys.readouterr().err
 
 
-def test_import_knows_a_file_by_its_content(
-    tmp_path: Path, known: Download, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_import_knows_a_file_by_its_content(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Whatever it is called; a name that is not its own is a wrong use."""
     setup = Setup.make(tmp_path)
     given = tmp_path / "download (1).bin"
     given.write_bytes(DATA)
-    command = ["-c", str(setup.config), "styles", "import", str(given)]
-    assert main([*command, "--name", "mine"]) == 2
+    take = partial(shelving.take, setup.config, given, downloads=(WANTED,))
+    assert take("mine") == 2
     assert not (setup.root / "styles").exists()
-    assert main(command) == 0
-    assert (setup.root / "styles" / known.file_name).read_bytes() == DATA
-    assert known.title in capsys.readouterr().out
-    assert main([*command, "--name", "faces"]) == 0
+    assert take(None) == 0
+    assert (setup.root / "styles" / WANTED.file_name).read_bytes() == DATA
+    assert WANTED.title in capsys.readouterr().out
+    assert take("faces") == 0
 
 
 def test_import_refuses_other_files(config_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A file that is none of those, one that is not there, and a folder."""
     other = tmp_path / "other"
     other.write_bytes(b"something")
-    assert main(["styles", "import", str(other), "-c", str(config_file)]) == 4
+    assert main(["styles", "import", str(other), "--name", "faces", "-c", str(config_file)]) == 4
     assert detector.FACES.sha256 in capsys.readouterr().err
     for path in (tmp_path / "absent", tmp_path):
         assert main(["styles", "import", str(path), "-c", str(config_file)]) == 1
         assert "cannot be read" in capsys.readouterr().err
 
 
-def test_the_detector_is_looked_for_in_the_folder_of_styles(tmp_path: Path, known: Download) -> None:
+def test_the_detector_is_looked_for_in_the_folder_of_styles(tmp_path: Path) -> None:
     """A sound one is found, a damaged one and none are different errors, both with a remedy."""
     with pytest.raises(AnimedError, match="is not there") as caught:
-        detector.find(tmp_path)
+        detector.find(tmp_path, wanted=WANTED)
     assert (caught.value.exit_status, "styles pull faces" in caught.value.remedy) == (78, True)
-    path = tmp_path / known.file_name
+    path = tmp_path / WANTED.file_name
     for damaged in (DATA[:-1], DATA + b"x", bytes(len(DATA))):
         path.write_bytes(damaged)
         with pytest.raises(StyleError, match="is not the a detector"):
-            detector.find(tmp_path)
+            detector.find(tmp_path, wanted=WANTED)
     path.write_bytes(DATA)
-    assert detector.find(tmp_path).path == str(path)
+    assert detector.find(tmp_path, wanted=WANTED).path == str(path)
     path.unlink()
     path.mkdir()
     with pytest.raises(StyleError, match="cannot be read"):
-        detector.find(tmp_path)
+        detector.find(tmp_path, wanted=WANTED)

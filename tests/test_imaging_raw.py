@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import numpy as np
@@ -10,10 +9,13 @@ import pytest
 from photo_files import dng, mosaic, saved, scene, tiff, turned
 from PIL import Image
 
+from animed import extras
 from animed.errors import PhotoError
+from animed.imaging import raw
 from animed.imaging.decode import Decoded, Wanted, decode
+from animed.imaging.sniff import camera
 
-needs_rawpy = pytest.mark.skipif(not importlib.util.find_spec("rawpy"), reason="the extra raw is not installed")
+needs_rawpy = pytest.mark.skipif(not extras.installed("raw"), reason="the extra raw is not installed")
 
 
 def decoded(data: bytes, *, max_edge: int = 512, full: bool = False, max_pixels: int = 10**7) -> Decoded:
@@ -92,17 +94,13 @@ def test_a_raw_file_of_an_unknown_camera_is_unsupported() -> None:
     assert caught.value.reason in {"unsupported:raw", "not_an_image"}
 
 
-def test_without_the_extra_raw_files_say_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_raw_files_say_what_to_install() -> None:
     """The format and the extra are named; the reason is one for all cameras."""
-    original = importlib.import_module
 
-    def missing(name: str, package: str | None = None) -> Any:
-        if name == "rawpy":
-            raise ModuleNotFoundError(f"No module named {name!r}")
-        return original(name, package)
+    def missing(name: str) -> Any:
+        raise ModuleNotFoundError(f"No module named {name!r}")
 
-    monkeypatch.setattr(importlib, "import_module", missing)
     for head, form in ((b"FUJIFILMCCD-RAW 0201", "raf"), (dng(mosaic(scene(16, 16))), "dng"), (tiff(([], b"")), "dng")):
         with pytest.raises(PhotoError, match=rf"{form} .*animed\[raw\]") as caught:
-            decoded(head)
+            raw.library(camera(head, b"photo.dng"), load=missing)
         assert caught.value.reason == "unsupported:raw"

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
+from animed.extras import MODULES
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -75,6 +77,13 @@ def test_nothing_else_is_inside(wheel: zipfile.ZipFile) -> None:
     strange = [name for name in wheel.namelist() if not name.startswith("animed/") and ".dist-info/" not in name]
     caches = [name for name in wheel.namelist() if "__pycache__" in name or name.endswith(".pyc")]
     assert (strange, caches) == ([], [])
+
+
+def test_the_extras_are_those_that_are_asked_for() -> None:
+    """What the code tells people to install is declared, and the manual of the container names each."""
+    declared = tomllib.loads((TOP / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert set(MODULES) == declared.keys() - {"dev"}
+    assert f"EXTRAS={','.join(sorted(MODULES))}`" in (TOP / "docs" / "operations.md").read_text()
 
 
 def test_the_command_is_declared(wheel: zipfile.ZipFile) -> None:

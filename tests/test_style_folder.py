@@ -18,8 +18,8 @@ from animed.catalog import Catalog, builtin_dir
 from animed.commands.capacity import look_at_weights
 from animed.commands.verdict import judge
 from animed.config import Config, InboxConfig
-from animed.daemon.parts import setup_of
 from animed.daemon.recipes import Recipes, style_named_by
+from animed.daemon.setup import setup_of
 from animed.daemon.styles import styles_of
 from animed.daemon.workforce import wishes_of
 from animed.errors import PhotoError, StyleError

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
+from animed import extras
 from animed.catalog import Catalog
 from animed.commands.findings import Finding, failure, good, warning
 from animed.commands.output import counted, shown, size
 from animed.commands.places import describe
 from animed.commands.verdict import rules_of
 from animed.config.inbox import FROM_FOLDER
-from animed.daemon.faces import detector_of
+from animed.daemon.demands import demand_extras, detector_of
 from animed.daemon.workforce import wishes_of
 from animed.engine import machine as machines
 from animed.engine import plan as plans
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from animed.config import Config, InboxConfig
+    from animed.daemon.demands import Installed
     from animed.engine.machine import Machine
     from animed.intake.filesystem import InotifyLimits
 
@@ -71,8 +73,16 @@ def look_at_weights(config: Config) -> Iterator[Finding]:
             yield good("weights", name, f"{shown(str(style.weights))} is what its card says")
 
 
+def look_at_extras(config: Config, installed: Installed = extras.installed) -> Iterator[Finding]:
+    """Look for the extras that inboxes ask for; where none is missing there is nothing to say."""
+    try:
+        demand_extras(config, installed=installed)
+    except AnimedError as error:
+        yield failure("extras", "", " ".join(describe(error).split()), error.remedy, status=error.exit_status)
+
+
 def look_at_faces(config: Config) -> Iterator[Finding]:
-    """Look for what finds faces, where an inbox asks for it."""
+    """Look for the file of what finds faces, where an inbox asks for it."""
     try:
         detector = detector_of(config)
     except AnimedError as error:

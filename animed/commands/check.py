@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 
 from animed.catalog import Catalog
 from animed.commands.access import open_config
-from animed.commands.capacity import look_at_faces, look_at_inotify, look_at_picture, look_at_weights, look_at_workers
+from animed.commands.capacity import (
+    look_at_extras,
+    look_at_faces,
+    look_at_inotify,
+    look_at_picture,
+    look_at_weights,
+    look_at_workers,
+)
 from animed.commands.depths import look_below
 from animed.commands.findings import Finding, failure, good, warning
 from animed.commands.output import counted, say, say_json, shown
@@ -63,7 +70,7 @@ def look(config: Config, draw: Draw) -> Iterator[Finding]:
     yield from look_at_space(config)
     yield from look_at_inotify(config.model_copy(update={"inboxes": tuple(answering)}))
     yield from look_at_hooks(config.hooks)
-    weights = [*look_at_weights(config), *look_at_faces(config)]
+    weights = [*look_at_weights(config), *look_at_extras(config), *look_at_faces(config)]
     yield from weights
     yield from look_at_workers(config)
     if any(finding.level == "fail" for finding in weights):

@@ -31,12 +31,12 @@ _FOLDER_MODE: Final = 0o755
 _FILE_MODE: Final = 0o644  # the service may run as another user
 
 
-def download(wanted: Download, *, progress: Progress, url: str = "") -> bytes:
-    """Return the checked bytes of a file from its public home, or from another `url`.
+def download(wanted: Download, *, progress: Progress) -> bytes:
+    """Return the checked bytes of a file from its public home.
 
     Raise AnimedError, which says what to do, where they cannot be had, and StyleError where they are others.
     """
-    address = url or wanted.url
+    address = wanted.url
     request = urllib.request.Request(address, headers={"User-Agent": _AGENT})  # noqa: S310 -- the table holds https only
     try:
         with urllib.request.urlopen(request, timeout=SILENCE_S) as answer:  # noqa: S310 -- the same
@@ -47,16 +47,17 @@ def download(wanted: Download, *, progress: Progress, url: str = "") -> bytes:
         raise AnimedError(title, remedy=_OTHERWISE, path=address) from error
     except (OSError, http.client.HTTPException) as error:
         raise AnimedError(f"cannot be fetched: {_cause(error)}", remedy=_OTHERWISE, path=address) from error
-    _demand(data, wanted, address)
+    if difference := detector.mismatch(data, wanted):
+        title = f"is not the {wanted.title}: {difference} came; nothing was kept"
+        raise StyleError(title, remedy="a proxy or the server has changed it", path=address)
     return data
 
 
 def read(path: Path) -> bytes:
     """Return the bytes of a file that may be one of the downloads; raise AnimedError for one that cannot be read."""
-    largest = max(each.size for each in detector.DOWNLOADS)
     try:
         with open(path, "rb") as stream:
-            return stream.read(largest + 1)
+            return stream.read(detector.LARGEST)
     except OSError as error:
         raise AnimedError(f"cannot be read: {error.strerror}", path=os.fspath(path)) from error
 
@@ -105,16 +106,6 @@ def _received(answer: IO[bytes], wanted: Download, progress: Progress) -> bytes:
         received += chunk
         progress(min(len(received), wanted.size), wanted.size)
     return bytes(received)
-
-
-def _demand(data: bytes, wanted: Download, address: str) -> None:
-    """Raise StyleError where bytes are not those of the download."""
-    if len(data) != wanted.size:
-        size = f"more than {wanted.size}" if len(data) > wanted.size else f"{len(data)} of {wanted.size}"
-        raise StyleError(f"is not the {wanted.title}: {size} bytes came; nothing was kept", path=address)
-    if (digest := detector.digest_of(data)) != wanted.sha256:
-        title = f"is not the {wanted.title}: sha256 is {digest}, wanted {wanted.sha256}; nothing was kept"
-        raise StyleError(title, remedy="a proxy or the server has changed it", path=address)
 
 
 def _cause(error: OSError | http.client.HTTPException) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from animed.commands.findings import Finding, failure, good, warning
 from animed.commands.output import shown, size
-from animed.daemon.parts import group_of
+from animed.daemon.setup import group_of
 from animed.delivery.staging import free_bytes, probe
 from animed.errors import (
     EXIT_CANNOT_CREATE,

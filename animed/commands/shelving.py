@@ -15,7 +15,7 @@ from animed.commands.styles import folder_of
 from animed.errors import EXIT_OK, EXIT_USAGE, StyleError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from animed.commands.fetching import Progress
@@ -28,14 +28,16 @@ def _download(wanted: Download, progress: Progress) -> bytes:
     return fetching.download(wanted, progress=progress)
 
 
-def pull(config_file: Path | None, name: str, *, fetch: Fetch = _download) -> int:
+def pull(
+    config_file: Path | None, name: str, *, fetch: Fetch = _download, downloads: Iterable[Download] = detector.DOWNLOADS
+) -> int:
     """Fetch a file by its name, unless it is there; raises ConfigError, and AnimedError where it cannot be had."""
-    wanted = next((each for each in detector.DOWNLOADS if each.name == name), None)
+    wanted = next((each for each in downloads if each.name == name), None)
     if wanted is None:
-        note(_unknown(name))
+        note(_unknown(name, downloads))
         return EXIT_USAGE
     target = folder_of(config_file) / wanted.file_name
-    if _is_there(target):
+    if _is_there(target, wanted):
         say(f"{shown(os.fspath(target))} is there already")
         return EXIT_OK
     note(f"{wanted.title}, licence {wanted.licence}, from {wanted.url}")
@@ -46,12 +48,14 @@ def pull(config_file: Path | None, name: str, *, fetch: Fetch = _download) -> in
     return EXIT_OK
 
 
-def take(config_file: Path | None, path: Path, name: str | None) -> int:
+def take(
+    config_file: Path | None, path: Path, name: str | None, *, downloads: Iterable[Download] = detector.DOWNLOADS
+) -> int:
     """Take a file that the user has, known by its content; raises ConfigError, and StyleError for another file."""
     data = fetching.read(path)
-    found = next((each for each in detector.DOWNLOADS if each.sha256 == detector.digest_of(data)), None)
+    found = next((each for each in downloads if each.sha256 == detector.digest_of(data)), None)
     if found is None:
-        known = ", ".join(f"the {each.title} (sha256 {each.sha256})" for each in detector.DOWNLOADS)
+        known = ", ".join(f"the {each.title} (sha256 {each.sha256})" for each in downloads)
         raise StyleError("is none of the files that this version takes", remedy=f"it takes {known}", path=str(path))
     if name not in {None, found.name}:
         note(f"--name: {shown(os.fspath(path))} is the {found.title}, whose name is {found.name}")
@@ -62,17 +66,17 @@ def take(config_file: Path | None, path: Path, name: str | None) -> int:
     return EXIT_OK
 
 
-def _is_there(target: Path) -> bool:
+def _is_there(target: Path, wanted: Download) -> bool:
     """Say whether a file is there and sound."""
     try:
-        detector.verify(target)
+        detector.verify(target, wanted=wanted)
     except StyleError:
         return False
     return True
 
 
-def _unknown(name: str) -> str:
-    names = [each.name for each in detector.DOWNLOADS]
+def _unknown(name: str, downloads: Iterable[Download]) -> str:
+    names = [each.name for each in downloads]
     near = difflib.get_close_matches(name, names, n=1)
     hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(names)}"
     return f"nothing called {name!r} can be fetched ({hint})"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -171,14 +170,6 @@ class InboxConfig(Part):
     def style_from_folder(self) -> bool:
         """Say whether the first folder on the way to a photo names its style."""
         return self.style == FROM_FOLDER
-
-    @field_validator("dedupe")
-    @classmethod
-    def _with_its_library(cls, value: str) -> str:
-        """Refuse what needs a library that is not installed; looking for it does not import it."""
-        if value == "similar" and importlib.util.find_spec("imagehash") is None:
-            raise refused("content or path; similar needs the extra of that name: pip install 'animed[similar]'")
-        return value
 
     @field_validator("subsampling")
     @classmethod

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from animed.daemon.faces import detector_of
+from animed.daemon.demands import demand_extras, detector_of
 from animed.daemon.faults import crash_reason
 from animed.daemon.recipes import names_of, recipe_of, stage_of, task_of
 from animed.daemon.workforce import plan_of, spec_of
@@ -81,8 +81,9 @@ class Errands:
     def of(cls, settings: Config, style: Style) -> Errands:
         """Return one with workers of its own for a style, as many as the settings and the machine allow.
 
-        Raise ConfigError or StyleError for a face detector that is asked for and cannot be used.
+        Raise ConfigError for an extra that is asked for and not there, and with StyleError for a face detector.
         """
+        demand_extras(settings)
         plan = plan_of(settings)
         pool = Pool(plan, spec_of(settings, (style.weights_file,), plan, detector=detector_of(settings)))
         return cls(pool, lambda inbox: recipe_of(inbox, style), secrets.token_hex(4))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import grp
 import os
 import secrets
 import time
@@ -15,7 +14,6 @@ from animed.daemon.apart import Apart
 from animed.daemon.arrivals import Arrivals
 from animed.daemon.backlog import Backlog
 from animed.daemon.desk import Desk
-from animed.daemon.faces import detector_of
 from animed.daemon.faults import Faults
 from animed.daemon.gate import Gate
 from animed.daemon.hooks import Hooks
@@ -27,30 +25,24 @@ from animed.daemon.originals import Originals
 from animed.daemon.photos import Photos
 from animed.daemon.placing import Placing
 from animed.daemon.presence import Presence
-from animed.daemon.putting import Delivery
-from animed.daemon.recipes import recipes_of, stage_of, temp_prefix
+from animed.daemon.recipes import temp_prefix
 from animed.daemon.reload import Reloader, Renewal
 from animed.daemon.report import Reporter
 from animed.daemon.reports import Reports
-from animed.daemon.setup import Candidate, Setup
-from animed.daemon.styles import styles_of
-from animed.daemon.workforce import plan_of, spec_of
+from animed.daemon.setup import Candidate, Setup, candidate_of
 from animed.engine.pool import Pool
 from animed.errors import ConfigError
-from animed.intake.rules import Rules
 from animed.opening import Identity
 from animed.schedule.batcher import Batcher
 from animed.schedule.ledger import FILE_NAME, Ledger
-from animed.schedule.retry import Backoff, RetryPolicy
 from animed.system import REAL, System
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from structlog.typing import FilteringBoundLogger
 
-    from animed.catalog import Style
-    from animed.config import Config, InboxConfig
+    from animed.config import Config
     from animed.config.models import LoggingConfig
     from animed.daemon.iothread import Answer, Ended
     from animed.daemon.validation import Validated
@@ -177,65 +169,26 @@ def _wire(
     for inbox in desk.inboxes.values():
         placing.prepare(inbox)
     parts = Parts(
-        config, log, first.plan, pool, mailbox, desk, backlog, faults, originals, placing, photos, arrivals, notifier,
-        gate, hooks, reports,
-    )  # fmt: skip
+        config=config,
+        log=log,
+        plan=first.plan,
+        pool=pool,
+        mailbox=mailbox,
+        desk=desk,
+        backlog=backlog,
+        faults=faults,
+        originals=originals,
+        placing=placing,
+        photos=photos,
+        arrivals=arrivals,
+        notifier=notifier,
+        gate=gate,
+        hooks=hooks,
+        reports=reports,
+    )
     parts.reloader = Reloader(parts, first, renewal)
     return parts
 
 
-def candidate_of(config: Config, *, instance: str, run: str, once: bool = False, system: System = REAL) -> Candidate:
-    """Look up all that follows from a configuration; raises StyleError or ConfigError."""
-    styles, detector, the_plan = styles_of(config), detector_of(config), plan_of(config)
-    weights = tuple(style.weights_file for style in styles.values())
-    return Candidate(
-        config,
-        setups={
-            inbox.name: setup_of(config, inbox, styles, instance=instance, run=run, once=once)
-            for inbox in config.inboxes
-        },
-        policies={inbox.name: _policy(config, inbox, once=once) for inbox in config.inboxes},
-        weights=weights,
-        plan=the_plan,
-        spec=spec_of(config, weights, the_plan, detector=detector, system=system),
-        detector=detector,
-    )
-
-
-def _policy(config: Config, inbox: InboxConfig, *, once: bool) -> RetryPolicy:
-    retry = config.retry
-    if once:
-        return RetryPolicy.impatient(inbox.stable_for, retry.attempts, retry.crash_attempts)
-    return RetryPolicy(retry.attempts, retry.crash_attempts, Backoff(retry.delay, retry.factor, retry.max_delay))
-
-
-def setup_of(
-    config: Config, inbox: InboxConfig, styles: Mapping[str, Style], *, instance: str, run: str, once: bool = False
-) -> Setup:
-    """Return what the configuration says of an inbox, made ready; raises ConfigError for a group that is not there."""
-    rules = Rules(
-        extensions=inbox.extensions,
-        ignore=inbox.ignore,
-        ignore_conflict_copies=inbox.ignore_conflict_copies,
-        recursive=inbox.recursive,
-        max_depth=inbox.max_depth,
-    )
-    stage = stage_of(inbox, instance, run)
-    delivery = Delivery(os.fspath(inbox.output), stage, inbox.mode.dir, group_of(inbox))
-    return Setup(inbox, recipes_of(inbox, styles), delivery, rules, config.limits.min_free, impatient=once)
-
-
 def _post_hint(post: Callable[[Post], None], inbox: str, hint: Hint) -> None:
     post((inbox, hint))
-
-
-def group_of(inbox: InboxConfig) -> int | None:
-    """Return the number of the group that pictures are given to; raises ConfigError for one that is not there."""
-    group = inbox.mode.group
-    if group is None or group.isdecimal():
-        return None if group is None else int(group)
-    try:
-        return grp.getgrnam(group).gr_gid
-    except KeyError:
-        text = f"inboxes.{inbox.name}.mode.group: there is no group {group!r} on this machine"
-        raise ConfigError(text, remedy="make it, or name another") from None

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from animed.config import InboxConfig
+from animed.daemon.demands import wants_faces
 from animed.daemon.errands import Drawn, Errand, Errands
-from animed.daemon.faces import wants_faces
 from animed.daemon.styles import styles_of
 from animed.errors import WorkersError
 

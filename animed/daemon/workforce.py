@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from animed.daemon.faces import wants_faces
+from animed.daemon.demands import wants_faces
 from animed.engine import machine, plan
 from animed.engine.environment import environment
 from animed.engine.protocol import Limits, WorkerSpec

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from PIL import Image
 
+from animed import detector, extras
 from animed.errors import StyleError, WorkersError
 from animed.imaging.faces import LEAST_SCORE, Face
 from animed.imaging.geometry import fit
@@ -21,7 +21,6 @@ EDGE: Final = 1024  # pixels, longest side that is looked at: a face that is sma
 LEAST_SIDE: Final = 32  # pixels; what is smaller holds no face
 OVERLAP: Final = 0.3  # share of two boxes in common from which on they are one face
 MOST: Final = 500  # boxes before overlaps are sorted out
-_LARGEST: Final = 2**24  # bytes of a model
 _NO_MEMORY: Final = -4  # OpenCV's number of it
 _FIELDS: Final = 15  # of a face: box, five landmarks, score
 
@@ -29,8 +28,8 @@ _FIELDS: Final = 15  # of a face: box, five landmarks, score
 class FaceFinder:
     """Finds faces in pictures; holds a loaded detector. For one thread at a time."""
 
-    def __init__(self, detector: Any, library: Any, threads: int) -> None:
-        self._detector = detector
+    def __init__(self, network: Any, library: Any, threads: int) -> None:
+        self._detector = network
         self._library = library
         self._threads = threads
 
@@ -40,18 +39,17 @@ class FaceFinder:
         try:
             import cv2  # noqa: PLC0415 -- an extra, and 60 MB of a process that does not look for faces
         except ImportError as error:
-            remedy = "pip install 'animed[faces]'"
-            raise WorkersError(f"faces: auto needs OpenCV: {error}", remedy=remedy) from error
+            raise WorkersError(f"faces: auto needs OpenCV: {error}", remedy=extras.remedy("faces")) from error
         cv2.setNumThreads(threads)
-        model = np.frombuffer(_read(file), dtype=np.uint8)
+        model = np.frombuffer(detector.read(file.path, file.sha256), dtype=np.uint8)
         try:
-            detector = cv2.FaceDetectorYN.create(
+            network = cv2.FaceDetectorYN.create(
                 "onnx", model, np.empty(0, np.uint8), (EDGE, EDGE), LEAST_SCORE, OVERLAP, MOST
             )
         except cv2.error as error:
             title = f"the face detector cannot be loaded: {' '.join(str(error).split())}"
             raise StyleError(title, remedy="use opencv-python-headless 4.10 or later", path=file.path) from error
-        return cls(detector, cv2, threads)
+        return cls(network, cv2, threads)
 
     def find(self, pixels: NDArray[np.uint8], *, threads: int) -> tuple[Face, ...]:
         """Return the faces in an (H, W, 3) sRGB picture, in its pixels, in no order; MemoryError where it runs out."""
@@ -89,15 +87,3 @@ def face_of(row: NDArray[np.float32]) -> Face:
     points = tuple(zip(values[4:14:2], values[5:14:2], strict=True))
     x, y, width, height = values[:4]
     return Face(x, y, width, height, points, score=values[14])
-
-
-def _read(file: DetectorFile) -> bytes:
-    """Return the bytes of the detector; raise StyleError where they are not those that the parent looked at."""
-    try:
-        with open(file.path, "rb") as source:
-            data = source.read(_LARGEST)
-    except OSError as error:
-        raise StyleError(f"the face detector cannot be read: {error.strerror}", path=file.path) from error
-    if hashlib.sha256(data).hexdigest() != file.sha256:
-        raise StyleError("the face detector is not what it was", remedy="`animed styles pull faces`", path=file.path)
-    return data

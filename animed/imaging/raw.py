@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from PIL import Image
 from PIL.JpegImagePlugin import JpegImageFile
 
+from animed import extras
 from animed.errors import PhotoError
 from animed.imaging import ends, limits
 from animed.imaging.faults import BROKEN
@@ -30,12 +31,12 @@ _PROPORTION: Final = 0.02  # by which a rendering may be longer or wider in shap
 _TIFF: Final[Mapping[bytes, bytes]] = {b"II": b"II*\x00", b"MM": b"MM\x00*"}
 
 
-def library(form: str) -> Any:
+def library(form: str, *, load: Callable[[str], Any] = importlib.import_module) -> Any:
     """Return LibRaw's binding. Raise PhotoError("unsupported:raw"), naming the camera format, where it is missing."""
     try:
-        return importlib.import_module("rawpy")
+        return load(extras.MODULES["raw"])
     except ImportError as error:
-        detail = f"{form} is a camera raw format: install animed with its extra, pip install 'animed[raw]'"
+        detail = f"{form} is a camera raw format: install animed with its extra, {extras.remedy('raw')}"
         raise PhotoError(f"{Reason.UNSUPPORTED}:raw", detail) from error
 
 
