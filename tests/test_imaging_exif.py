@@ -8,7 +8,7 @@ from typing import Literal
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from picture_files import (
+from metadata_files import (
     COLOUR_SPACE,
     EXIF,
     GPS,

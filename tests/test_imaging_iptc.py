@@ -6,7 +6,7 @@ import io
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from picture_files import iim, photo, resource
+from metadata_files import iim, photo, resource
 from PIL import Image
 
 from animed.imaging import iptc

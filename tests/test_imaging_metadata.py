@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from picture_files import (
+from metadata_files import (
     CHANGED,
     COLOUR_SPACE,
     DIGITISED,

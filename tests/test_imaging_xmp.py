@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from picture_files import ORIENTATION, packet, photo, picture, said
+from metadata_files import ORIENTATION, packet, photo, picture, said
 from PIL import Image
 from work_steps import within
 
