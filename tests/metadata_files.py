@@ -9,11 +9,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
+from photo_files import decoded
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
 from animed.imaging import encode, metadata
-from animed.imaging.decode import Decoded, Wanted, decode
 from animed.imaging.exif import Frame
 from animed.records import PictureFormat, Recipe
 
@@ -86,16 +86,9 @@ def resource(number: int, data: bytes) -> bytes:
     return b"8BIM" + struct.pack(">HH", number, 0) + struct.pack(">I", len(data)) + data + bytes(len(data) % 2)
 
 
-def decoded(data: bytes) -> Decoded:
-    """Return a decoded photo."""
-    result = decode(data, Wanted(max_pixels=10**6, max_edge=64))
-    assert isinstance(result, Decoded)
-    return result
-
-
 def picture(data: bytes, form: PictureFormat = "jpeg", **recipe: Any) -> bytes:
     """Return the picture of a photo whose network changes nothing."""
-    found, wanted = decoded(data), replace(RECIPE, **recipe)
+    found, wanted = decoded(data, max_edge=64), replace(RECIPE, **recipe)
     height, width = found.photo.shape[:2]
     frame = Frame(width, height, upright=form != "avif")
     imprint = metadata.imprint(found.notes, wanted, frame, source=hashlib.sha256(data).hexdigest())

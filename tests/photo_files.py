@@ -11,6 +11,8 @@ import numpy as np
 import pillow_heif
 from PIL import Image
 
+from animed.imaging.decode import Decoded, Wanted, decode
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -33,7 +35,7 @@ def turned(upright: Image.Image, orientation: int) -> Image.Image:
     return upright.transpose(Image.Transpose(UNDO[orientation])) if orientation in UNDO else upright
 
 
-def saved(image: Image.Image, form: str, **options: Any) -> bytes:
+def saved(image: Image.Image, form: str = "png", **options: Any) -> bytes:
     """Return a picture in one of Pillow's formats, or as "heic"."""
     if form == "heic":
         return heic(image, **options)
@@ -53,6 +55,13 @@ def heic(image: Image.Image, *more: Image.Image, exif: bytes = b"", **options: A
         file.add_from_pillow(other)
     file.save(target, exif=exif or None, **{"quality": 90} | options)
     return target.getvalue()
+
+
+def decoded(data: bytes, *, name: bytes = b"", **wanted: Any) -> Decoded:
+    """Return a decoded photo, which `name` tells the kind of where content does not; `wanted` are fields of Wanted."""
+    found = decode(data, Wanted(**{"max_pixels": 10**8, "max_edge": 512, **wanted}), name=name)
+    assert isinstance(found, Decoded)
+    return found
 
 
 def oriented(orientation: int) -> bytes:

@@ -8,29 +8,22 @@ from typing import TYPE_CHECKING, Any
 import colour_profiles
 import numpy as np
 import pytest
+from photo_files import decoded, oriented, saved
 from PIL import Image
 
 from animed.imaging import alpha, colour
-from animed.imaging.decode import Decoded, Wanted, decode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from animed.imaging.decode import Decoded
     from animed.records import PictureFormat
 
 ORANGE, GREEN = (230, 120, 20), (20, 120, 60)
 
 
-def decoded(
-    image: Image.Image, *, form: str = "png", full: bool = False, max_edge: int = 512, turn: int = 1
-) -> Decoded:
-    target = io.BytesIO()
-    exif = Image.Exif()
-    exif[0x0112] = turn
-    image.save(target, form, exif=exif)
-    result = decode(target.getvalue(), Wanted(max_pixels=10**7, max_edge=max_edge, full=full))
-    assert isinstance(result, Decoded)
-    return result
+def decoded_of(image: Image.Image, form: str = "png", *, turn: int = 1, **wanted: Any) -> Decoded:
+    return decoded(saved(image, form, exif=oriented(turn)), **wanted)
 
 
 def disc(size: int = 96, *, hidden: tuple[int, int, int] = (0, 0, 0), soft: bool = True) -> Image.Image:
@@ -53,7 +46,7 @@ def off(pixels: NDArray[np.uint8], meant: tuple[int, int, int]) -> int:
 @pytest.mark.parametrize("max_edge", [512, 64, 40, 20, 7])
 def test_what_is_hidden_leaves_no_rim(hidden: tuple[int, int, int], max_edge: int) -> None:
     """The network sees the visible colour everywhere, whatever is hidden, reduced or not: no rim can come of it."""
-    result = decoded(disc(hidden=hidden), max_edge=max_edge)
+    result = decoded_of(disc(hidden=hidden), max_edge=max_edge)
     assert result.alpha is not None
     assert off(result.pixels[result.alpha >= 64], ORANGE) <= 4
     assert off(result.pixels, ORANGE) <= 16
@@ -87,7 +80,7 @@ def test_visible_pixels_are_not_touched() -> None:
 
 def test_nothing_to_see_is_white() -> None:
     """A picture that is clear everywhere is drawn as white paper, and stays clear."""
-    result = decoded(Image.new("RGBA", (50, 30), (9, 9, 9, 0)))
+    result = decoded_of(Image.new("RGBA", (50, 30), (9, 9, 9, 0)))
     assert result.pixels.min() == 255
     assert result.alpha is not None
     assert result.alpha.max() == 0
@@ -99,15 +92,15 @@ def test_tiny_and_narrow_pictures_are_filled(size: tuple[int, int]) -> None:
     """One visible pixel gives its colour to all others."""
     image = Image.new("RGBA", size, (0, 0, 0, 0))
     image.putpixel((0, 0), (*ORANGE, 255))
-    assert off(decoded(image).pixels, ORANGE) <= 2
+    assert off(decoded_of(image).pixels, ORANGE) <= 2
 
 
 def test_all_opaque_is_no_alpha() -> None:
     """An alpha channel that hides nothing is none."""
     image = disc()
     image.putalpha(255)
-    assert decoded(image).alpha is None
-    assert decoded(Image.new("RGB", (8, 8))).alpha is None
+    assert decoded_of(image).alpha is None
+    assert decoded_of(Image.new("RGB", (8, 8))).alpha is None
 
 
 FORMS: list[PictureFormat] = ["png", "webp", "avif"]
@@ -120,7 +113,7 @@ def test_the_alpha_of_the_photo_comes_back(form: PictureFormat, turn: int) -> No
     photo = disc(120)
     cover = np.random.default_rng(3).integers(0, 256, (120, 120), np.uint8)
     photo.putalpha(Image.fromarray(cover))
-    result = decoded(photo, full=True, max_edge=50, turn=turn)
+    result = decoded_of(photo, full=True, max_edge=50, turn=turn)
     assert result.pixels.shape == (50, 50, 3)
     assert result.photo.shape == (120, 120, 3)
     picture = Image.open(io.BytesIO(colour_profiles.written(result, form, 80)))
@@ -131,7 +124,7 @@ def test_the_alpha_of_the_photo_comes_back(form: PictureFormat, turn: int) -> No
 def test_a_reduced_picture_has_a_reduced_alpha() -> None:
     """The alpha of a smaller picture is that of the photo, reduced as its colours are."""
     photo = disc(200)
-    result = decoded(photo, max_edge=50)
+    result = decoded_of(photo, max_edge=50)
     expected = photo.getchannel("A").resize((50, 50), Image.Resampling.LANCZOS)
     assert result.alpha is not None
     assert np.abs(result.alpha.astype(int) - np.asarray(expected)).max() <= 6
@@ -140,7 +133,7 @@ def test_a_reduced_picture_has_a_reduced_alpha() -> None:
 @pytest.mark.parametrize("size", [40, 96])
 def test_a_jpeg_lies_on_white_without_a_rim(size: int) -> None:
     """Flattened, each pixel lies between the visible colour and white, however dark what is hidden."""
-    result = decoded(disc(hidden=(0, 0, 0)), max_edge=size)
+    result = decoded_of(disc(hidden=(0, 0, 0)), max_edge=size)
     assert result.alpha is not None
     laid = alpha.on_white(result.photo, result.alpha).astype(int)
     assert laid[0, 0].tolist() == [255, 255, 255]
@@ -156,8 +149,10 @@ def test_work_in_strips_is_work_on_the_whole(monkeypatch: pytest.MonkeyPatch) ->
     deep = Image.fromarray(chance.integers(0, 65536, (64, 48), np.uint16))
 
     def made() -> list[Any]:
-        results = [decoded(photo, full=True, max_edge=max_edge, turn=turn) for turn in (1, 6) for max_edge in (30, 99)]
-        results.append(decoded(deep, full=True))
+        results = [
+            decoded_of(photo, full=True, max_edge=max_edge, turn=turn) for turn in (1, 6) for max_edge in (30, 99)
+        ]
+        results.append(decoded_of(deep, full=True))
         return [(result.photo.tolist(), None if result.alpha is None else result.alpha.tolist()) for result in results]
 
     whole = made()
@@ -175,7 +170,7 @@ def test_alpha_and_colours_turn_together(turn: int) -> None:
     undo = {2: 0, 3: 3, 4: 1, 5: 5, 6: 2, 7: 6, 8: 4}  # the transposition that a camera held so has done
     image = Image.fromarray(upright)
     stored = image.transpose(Image.Transpose(undo[turn])) if turn > 1 else image
-    result = decoded(stored, full=True, turn=turn)
+    result = decoded_of(stored, full=True, turn=turn)
     assert np.array_equal(result.photo, upright[..., :3])
     assert np.array_equal(result.alpha, upright[..., 3])  # type: ignore[arg-type]  # None is unequal
-    assert decoded(stored, max_edge=18, turn=turn).pixels.shape == (12, 18, 3)
+    assert decoded_of(stored, max_edge=18, turn=turn).pixels.shape == (12, 18, 3)

@@ -16,11 +16,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from photo_files import decoded, saved
 from PIL import Image, ImageCms
 from skimage.color import deltaE_ciede2000, rgb2lab
 
 from animed.imaging import assumed, colour, icc, profiles
-from animed.imaging.decode import Decoded, Wanted, decode
+from animed.imaging.decode import Wanted
 from animed.imaging.develop import develop
 
 if TYPE_CHECKING:
@@ -81,18 +82,6 @@ INKS: dict[tuple[int, int, int, int], Rgb] = {
     (200, 180, 30, 20): (99, 85, 123),
 }
 LCMS_SRGB = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
-
-
-def saved(image: Image.Image, form: str = "png", **options: Any) -> bytes:
-    target = io.BytesIO()
-    image.save(target, form, **options)
-    return target.getvalue()
-
-
-def decoded(data: bytes, *, icc: Icc = "srgb", full: bool = False, max_edge: int = 512) -> Decoded:
-    result = decode(data, Wanted(max_pixels=10**7, max_edge=max_edge, full=full, icc=icc))
-    assert isinstance(result, Decoded)
-    return result
 
 
 def opened(data: bytes) -> Image.Image:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import struct
 import zlib
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from photo_files import oriented, saved, scene, turned
+from photo_files import decoded, oriented, saved, scene, turned
 from PIL import Image, ImageCms
 
 from animed.errors import PhotoError
@@ -19,14 +19,6 @@ from animed.imaging.encode import Coding, encode
 from animed.records import Skip
 
 FORMATS = ["jpeg", "png", "webp", "tiff", "bmp", "gif", "avif", "heic"]
-
-
-def decoded(
-    data: bytes, *, max_edge: int = 512, max_pixels: int = 10**7, animated: Literal["first", "skip"] = "first"
-) -> Decoded:
-    result = decode(data, Wanted(max_pixels=max_pixels, max_edge=max_edge, animated=animated))
-    assert isinstance(result, Decoded)
-    return result
 
 
 def reason(data: bytes, **options: Any) -> str:

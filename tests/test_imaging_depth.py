@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from photo_files import decoded, saved
 from PIL import Image
 
 from animed.imaging import colour
-from animed.imaging.decode import Decoded, Wanted, decode
 
 
 def tiff(
@@ -39,18 +39,6 @@ def tiff(
     return b"II*\x00\x08\x00\x00\x00" + struct.pack("<H", len(entries)) + table + bytes(4) + body
 
 
-def png(image: Image.Image, **options: Any) -> bytes:
-    target = io.BytesIO()
-    image.save(target, "PNG", **options)
-    return target.getvalue()
-
-
-def decoded(data: bytes) -> Decoded:
-    result = decode(data, Wanted(max_pixels=10**6, max_edge=512))
-    assert isinstance(result, Decoded)
-    return result
-
-
 def greys(data: bytes) -> list[int]:
     """Return the first row of a picture, which must be grey."""
     pixels = decoded(data).pixels
@@ -65,7 +53,7 @@ WHOLE = [0, 256, 32768, 65279, 65535, 65535]
     ("data", "expected"),
     [
         (tiff(np.array([WHOLE], np.uint16)), [0, 1, 128, 254, 255, 255]),
-        (png(Image.fromarray(np.array([WHOLE], np.uint16))), [0, 1, 128, 254, 255, 255]),
+        (saved(Image.fromarray(np.array([WHOLE], np.uint16))), [0, 1, 128, 254, 255, 255]),
         (tiff(np.array([WHOLE], np.uint16), photometric=0), [255, 254, 127, 1, 0, 0]),
         (tiff(np.array([[0, 16, 2048, 4095]], np.uint16), bits=12), [0, 1, 128, 255]),
         (tiff(np.array([[-32768, 0, 32767]], np.int16), sort=2), [0, 128, 255]),
@@ -150,12 +138,12 @@ def palette(mode: str = "P") -> Image.Image:
 @pytest.mark.parametrize(
     ("data", "alpha"),
     [
-        (png(palette(), transparency=1), [255, 0]),
-        (png(palette(), transparency=b"\x80\x00"), [128, 0]),
-        (png(Image.fromarray(np.array([[9, 77]], np.uint8)), transparency=77), [255, 0]),
-        (png(Image.fromarray(np.array([[9, 770]], np.uint16)), transparency=770), [255, 0]),
-        (png(Image.fromarray(np.array([[[1, 2, 3], [4, 5, 6]]], np.uint8)), transparency=(4, 5, 6)), [255, 0]),
-        (png(Image.fromarray(np.array([[[9, 255], [9, 7]]], np.uint8), "LA")), [255, 7]),
+        (saved(palette(), transparency=1), [255, 0]),
+        (saved(palette(), transparency=b"\x80\x00"), [128, 0]),
+        (saved(Image.fromarray(np.array([[9, 77]], np.uint8)), transparency=77), [255, 0]),
+        (saved(Image.fromarray(np.array([[9, 770]], np.uint16)), transparency=770), [255, 0]),
+        (saved(Image.fromarray(np.array([[[1, 2, 3], [4, 5, 6]]], np.uint8)), transparency=(4, 5, 6)), [255, 0]),
+        (saved(Image.fromarray(np.array([[[9, 255], [9, 7]]], np.uint8), "LA")), [255, 7]),
     ],
 )
 def test_every_way_to_be_clear_is_alpha(data: bytes, alpha: list[int]) -> None:

@@ -6,6 +6,7 @@ import io
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import photo_files
 import pytest
 from PIL import Image
 
@@ -34,8 +35,7 @@ SAMPLING: Final = {"4:4:4": (1, 1), "4:2:2": (2, 1), "4:2:0": (2, 2)}
 
 
 def scene(width: int = 80, height: int = 60) -> NDArray[np.uint8]:
-    corners = np.array([[[255, 0, 0], [0, 255, 0]], [[255, 255, 255], [0, 0, 255]]], np.uint8)
-    return np.asarray(Image.fromarray(corners).resize((width, height), Image.Resampling.BILINEAR))
+    return np.asarray(photo_files.scene(width, height))
 
 
 def lines() -> NDArray[np.uint8]:

@@ -21,13 +21,13 @@ from metadata_files import (
     TAKEN,
     UNIQUE,
     WIDTH,
-    decoded,
     opened,
     parsed,
     photo,
     picture,
     record,
 )
+from photo_files import decoded
 
 from animed.imaging import exif, ifd
 from animed.imaging.exif import Frame

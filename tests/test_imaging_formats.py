@@ -9,18 +9,12 @@ from typing import Any, Literal
 import numpy as np
 import pillow_heif
 import pytest
-from photo_files import box, heic, long, noise, oriented, page, png, saved, scene, segment, short, tiff, turned
+from photo_files import box, decoded, heic, long, noise, oriented, page, png, saved, scene, segment, short, tiff, turned
 from PIL import Image
 
 from animed.errors import PhotoError
 from animed.imaging.decode import Decoded, Wanted, decode
 from animed.records import Skip
-
-
-def decoded(data: bytes, *, max_edge: int = 512, full: bool = False) -> Decoded:
-    result = decode(data, Wanted(max_pixels=10**8, max_edge=max_edge, full=full))
-    assert isinstance(result, Decoded)
-    return result
 
 
 def outcome(data: bytes, animated: Literal["first", "skip"] = "first") -> str:

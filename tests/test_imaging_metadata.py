@@ -24,7 +24,6 @@ from metadata_files import (
     TAKEN,
     WIDTH,
     ZONE,
-    decoded,
     iim,
     opened,
     packet,
@@ -36,6 +35,7 @@ from metadata_files import (
     with_iptc,
     with_xmp,
 )
+from photo_files import decoded
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 

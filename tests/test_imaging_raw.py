@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
-from photo_files import dng, mosaic, saved, scene, tiff, turned
+from photo_files import decoded, dng, mosaic, saved, scene, tiff, turned
 from PIL import Image
 
 from animed import extras
 from animed.errors import PhotoError
 from animed.imaging import raw
-from animed.imaging.decode import Decoded, Wanted, decode
 from animed.imaging.sniff import camera
 
 needs_rawpy = pytest.mark.skipif(not extras.installed("raw"), reason="the extra raw is not installed")
 
 
-def decoded(data: bytes, *, max_edge: int = 512, full: bool = False, max_pixels: int = 10**7) -> Decoded:
-    result = decode(data, Wanted(max_pixels=max_pixels, max_edge=max_edge, full=full), name=b"photo.dng")
-    assert isinstance(result, Decoded)
-    return result
+shot = partial(decoded, name=b"photo.dng")
 
 
 def differs(pixels: np.ndarray[Any, Any], expected: Image.Image) -> float:
@@ -34,7 +31,7 @@ def differs(pixels: np.ndarray[Any, Any], expected: Image.Image) -> float:
 def test_a_raw_file_is_developed_upright(turn: int) -> None:
     """White is white, colours are the scene's, and each of the eight orientations is applied once."""
     upright = scene(320, 240)
-    result = decoded(dng(mosaic(turned(upright, turn)), orientation=turn))
+    result = shot(dng(mosaic(turned(upright, turn)), orientation=turn))
     assert (result.width, result.height) == (320, 240)
     assert result.kind == "raw"
     assert differs(result.pixels, upright) < 12
@@ -43,7 +40,7 @@ def test_a_raw_file_is_developed_upright(turn: int) -> None:
 @needs_rawpy
 def test_a_small_picture_of_a_raw_file_is_developed_in_half_size() -> None:
     """What is reduced anyway is developed faster, and the photo's size is reported all the same."""
-    result = decoded(dng(mosaic(scene(320, 240))), max_edge=100)
+    result = shot(dng(mosaic(scene(320, 240))), max_edge=100)
     assert (result.width, result.height) == (320, 240)
     assert differs(result.pixels, scene(100, 75)) < 12
 
@@ -54,9 +51,9 @@ def test_the_cameras_own_rendering_is_drawn_where_it_is_large_enough(turn: int) 
     """It is what the owner saw; where the picture needs more pixels than it has, the sensor's data are developed."""
     upright, rendered = scene(640, 480), scene(320, 240).transpose(Image.Transpose.FLIP_LEFT_RIGHT)
     data = dng(mosaic(turned(upright, turn)), orientation=turn, rendering=turned(rendered, turn))
-    assert differs(decoded(data, max_edge=320).pixels, rendered) < 8
-    assert differs(decoded(data, max_edge=400).pixels, scene(400, 300)) < 12
-    full = decoded(data, max_edge=320, full=True)
+    assert differs(shot(data, max_edge=320).pixels, rendered) < 8
+    assert differs(shot(data, max_edge=400).pixels, scene(400, 300)) < 12
+    full = shot(data, max_edge=320, full=True)
     assert differs(full.photo, upright) < 12
     assert (full.width, full.height) == (640, 480)
 
@@ -65,13 +62,13 @@ def test_the_cameras_own_rendering_is_drawn_where_it_is_large_enough(turn: int) 
 def test_a_rendering_of_another_shape_is_not_drawn() -> None:
     """A rendering that was cropped or turned already does not show what the sensor saw."""
     data = dng(mosaic(scene(640, 480)), rendering=scene(320, 180).transpose(Image.Transpose.FLIP_LEFT_RIGHT))
-    assert differs(decoded(data, max_edge=320).pixels, scene(320, 240)) < 12
+    assert differs(shot(data, max_edge=320).pixels, scene(320, 240)) < 12
 
 
 @needs_rawpy
 def test_the_words_of_a_raw_file_reach_its_picture() -> None:
     """The camera that the file names is in the picture's EXIF, and no orientation that would turn it again."""
-    notes = decoded(dng(mosaic(scene(64, 48)), orientation=6)).notes
+    notes = shot(dng(mosaic(scene(64, 48)), orientation=6)).notes
     assert b"Animed" in notes.exif
     exif = Image.Exif()
     exif.load(notes.exif)
@@ -82,7 +79,7 @@ def test_the_words_of_a_raw_file_reach_its_picture() -> None:
 def test_the_limit_of_pixels_holds_for_raw_files() -> None:
     """The sensor's size is known before anything is developed."""
     with pytest.raises(PhotoError) as caught:
-        decoded(dng(mosaic(scene(320, 240))), max_pixels=320 * 240 - 1)
+        shot(dng(mosaic(scene(320, 240))), max_pixels=320 * 240 - 1)
     assert caught.value.reason == "too_large"
 
 
@@ -90,7 +87,7 @@ def test_the_limit_of_pixels_holds_for_raw_files() -> None:
 def test_a_raw_file_of_an_unknown_camera_is_unsupported() -> None:
     """A TIFF under the name of a raw file says what is wrong, and with which format."""
     with pytest.raises(PhotoError, match="dng") as caught:
-        decoded(saved(scene(), "tiff", compression="tiff_lzw"))
+        shot(saved(scene(), "tiff", compression="tiff_lzw"))
     assert caught.value.reason in {"unsupported:raw", "not_an_image"}
 
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from photo_bench import Bench
+from photo_files import saved
 from PIL import Image
 
 if TYPE_CHECKING:
@@ -33,12 +34,6 @@ def scene(width: int = 150, height: int = 101) -> Array:
     waves = np.stack((x * 255 / width, y * 255 / height, 127 + 120 * np.sin(x * y / 400)), axis=-1)
     waves[20:60, 30:90] = (250, 240, 10)
     return (waves + noise).clip(0, 255).astype(np.uint8)
-
-
-def saved(image: Image.Image, form: str, **options: Any) -> bytes:
-    target = io.BytesIO()
-    image.save(target, form, **options)
-    return target.getvalue()
 
 
 def pixels(data: bytes, mode: str = "RGB") -> Array:

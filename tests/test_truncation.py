@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import pillow_heif
+import photo_files
 import pytest
 from picture_writers import RGB, Tiff, bmp, bmp_rows, png, run_lengths
 from PIL import Image
@@ -35,9 +34,7 @@ def scene() -> NDArray[np.uint8]:
 
 
 def saved(form: str, **options: Any) -> bytes:
-    target = io.BytesIO()
-    Image.fromarray(scene()).save(target, form, **options)
-    return target.getvalue()
+    return photo_files.saved(Image.fromarray(scene()), form, **options)
 
 
 def frames(form: str, **options: Any) -> bytes:
@@ -45,9 +42,7 @@ def frames(form: str, **options: Any) -> bytes:
 
 
 def heic(**options: Any) -> bytes:
-    target = io.BytesIO()
-    pillow_heif.from_pillow(Image.fromarray(scene())).save(target, quality=90, **options)
-    return target.getvalue()
+    return photo_files.heic(Image.fromarray(scene()), **options)
 
 
 def indices() -> NDArray[Any]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import io
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
-import pillow_heif
+import photo_files
 import pytest
 from photo_bench import Bench, Drawn, delta_e
 from PIL import Image
@@ -15,16 +14,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 ORIENTATION: Final = 0x0112
-# What brings an upright picture into the position that an orientation names: the inverse of what a viewer does.
-LAID: Final = {
-    2: Image.Transpose.FLIP_LEFT_RIGHT,
-    3: Image.Transpose.ROTATE_180,
-    4: Image.Transpose.FLIP_TOP_BOTTOM,
-    5: Image.Transpose.TRANSPOSE,
-    6: Image.Transpose.ROTATE_90,
-    7: Image.Transpose.TRANSVERSE,
-    8: Image.Transpose.ROTATE_270,
-}
 FORMS: Final = ("JPEG", "PNG", "WEBP", "TIFF", "AVIF")
 CORNERS: Final = ((230, 30, 30), (30, 200, 40), (40, 50, 220), (240, 220, 60))  # from the upper left, row by row
 XMP: Final = (
@@ -46,14 +35,12 @@ def upright() -> Image.Image:
 
 
 def laid(orientation: int) -> Image.Image:
-    return upright().transpose(LAID[orientation]) if orientation in LAID else upright()
+    return photo_files.turned(upright(), orientation)
 
 
 def saved(image: Image.Image, form: str, **options: Any) -> bytes:
-    target = io.BytesIO()
     lossy: dict[str, Any] = {} if form in {"PNG", "TIFF"} else {"quality": 95}
-    image.save(target, form, **lossy, **options)
-    return target.getvalue()
+    return photo_files.saved(image, form, **lossy, **options)
 
 
 def exif(orientation: int) -> Image.Exif:
@@ -66,11 +53,9 @@ def exif(orientation: int) -> Image.Exif:
 
 def heic(orientation: int, told: int = 1, order: Literal["<", ">"] = "<") -> bytes:
     """Return a HEIC file that is turned by its own boxes, and whose EXIF says `told` besides."""
-    target = io.BytesIO()
     tags = exif(orientation)
     tags.endian = order
-    pillow_heif.from_pillow(laid(orientation)).save(target, quality=95, chroma=444, exif=tags.tobytes())
-    data = target.getvalue()
+    data = photo_files.heic(laid(orientation), exif=tags.tobytes(), quality=95, chroma=444)
     # The library writes the boxes, and leaves the tag as it is.
     was, now = (tag_bytes(value, order) for value in (orientation, told))
     assert data.count(was) == 1
