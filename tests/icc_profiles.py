@@ -1,4 +1,8 @@
-"""ICC profiles made by the rules of the format: RGB by primaries and a curve, and of inks by a table."""
+"""ICC profiles made by the rules of the format: RGB by primaries and a curve, grey by a curve, and of inks by a table.
+
+None of the usual files may be shipped, or need be there. Nothing here is the product's: a mistake of its own would hide
+itself.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +41,7 @@ class Space:
         """Return the space as an ICC profile of version 2."""
         columns = self._adapted()
         tags = {f"{letter}XYZ".encode(): _xyz(columns[:, index]) for index, letter in enumerate("rgb")}
-        curves = dict.fromkeys((b"rTRC", b"gTRC", b"bTRC"), self._curve())
+        curves = dict.fromkeys((b"rTRC", b"gTRC", b"bTRC"), _curve(self.gamma))
         return _profile(b"mntr", b"RGB ", b"XYZ ", self.name, tags | curves)
 
     def _adapted(self) -> Array:
@@ -49,24 +53,35 @@ class Space:
         adapted: Array = np.linalg.inv(_BRADFORD) @ cones @ _BRADFORD @ columns
         return adapted
 
-    def _curve(self) -> bytes:
-        if self.gamma is not None:
-            return b"curv" + bytes(4) + struct.pack(">IH", 1, round(self.gamma * 256))
-        steps = np.arange(4096) / 4095
-        linear = np.where(steps <= 0.04045, steps / 12.92, ((steps + 0.055) / 1.055) ** 2.4)
-        table: bytes = np.rint(linear * 65535).astype(">u2").tobytes()
-        return b"curv" + bytes(4) + struct.pack(">I", 4096) + table
+
+def _curve(gamma: float | None) -> bytes:
+    """Return a curve by its exponent; None for that of sRGB."""
+    if gamma is not None:
+        return b"curv" + bytes(4) + struct.pack(">IH", 1, round(gamma * 256))
+    steps = np.arange(4096) / 4095
+    linear = np.where(steps <= 0.04045, steps / 12.92, ((steps + 0.055) / 1.055) ** 2.4)
+    table: bytes = np.rint(linear * 65535).astype(">u2").tobytes()
+    return b"curv" + bytes(4) + struct.pack(">I", 4096) + table
 
 
 _D65: Final = (0.3127, 0.3290)
+SRGB: Final = Space("sRGB IEC61966-2.1", (0.64, 0.33), (0.30, 0.60), (0.15, 0.06), _D65, None)
 P3: Final = Space("Display P3", (0.680, 0.320), (0.265, 0.690), (0.150, 0.060), _D65, None)
 ADOBE: Final = Space("Adobe RGB (1998)", (0.64, 0.33), (0.21, 0.71), (0.15, 0.06), _D65, 2.19921875)
 PROPHOTO: Final = Space("ProPhoto RGB", (0.7347, 0.2653), (0.1596, 0.8404), (0.0366, 0.0001), (0.3457, 0.3585), 1.8)
 
 
+def grey(gamma: float) -> bytes:
+    """Return a profile of grey with the curve of an exponent."""
+    return _profile(b"mntr", b"GRAY", b"XYZ ", f"grey {gamma:g}", {b"kTRC": _curve(gamma)})
+
+
 @functools.cache
-def inks() -> bytes:
-    """Return a profile of a press: each ink takes its part of the light away, none of them all of it."""
+def inks(grid: int = 9) -> bytes:
+    """Return a profile of a press: each ink takes its part of the light away, none of them all of it.
+
+    Its table has `grid` points an ink; three of them make a small profile, and other colours in between.
+    """
     colours = {0: (0.05, 0.35, 0.72), 1: (0.55, 0.04, 0.22), 2: (0.82, 0.72, 0.06), 3: (0.03, 0.03, 0.03)}
     passing = np.array([colours[index] for index in range(4)])
 
@@ -74,7 +89,7 @@ def inks() -> bytes:
         light = np.prod(1 - np.array(amounts)[:, None] * (1 - passing), axis=0)  # linear red, green, blue
         return _lab(_SRGB_D50 @ light)
 
-    return _profile(b"prtr", b"CMYK", b"Lab ", "A press", {b"A2B0": _table(lab, 9)})
+    return _profile(b"prtr", b"CMYK", b"Lab ", "A press", {b"A2B0": _table(lab, grid)})
 
 
 _SRGB_D50: Final = np.array(

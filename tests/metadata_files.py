@@ -8,13 +8,12 @@ import struct
 from dataclasses import replace
 from typing import Any, Final
 
-import numpy as np
-from photo_files import decoded
+from photo_files import decoded, written
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
-from animed.imaging import encode, metadata
-from animed.imaging.exif import Frame
+from animed.engine.pipeline import imprint_of
+from animed.imaging import encode
 from animed.records import PictureFormat, Recipe
 
 ORIENTATION, SOFTWARE, MAKE, MODEL, EXIF, GPS = 0x0112, 0x0131, 0x010F, 0x0110, 0x8769, 0x8825
@@ -89,10 +88,8 @@ def resource(number: int, data: bytes) -> bytes:
 def picture(data: bytes, form: PictureFormat = "jpeg", **recipe: Any) -> bytes:
     """Return the picture of a photo whose network changes nothing."""
     found, wanted = decoded(data, max_edge=64), replace(RECIPE, **recipe)
-    height, width = found.photo.shape[:2]
-    frame = Frame(width, height, upright=form != "avif")
-    imprint = metadata.imprint(found.notes, wanted, frame, source=hashlib.sha256(data).hexdigest())
-    return encode.encode(np.asarray(found.photo), encode.Coding(form), imprint=imprint)
+    source = hashlib.sha256(data).hexdigest()
+    return written(found, form, imprint=imprint_of(found, wanted, encode.Coding(form), source=source))
 
 
 def opened(data: bytes) -> Image.Image:

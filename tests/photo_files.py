@@ -11,10 +11,14 @@ import numpy as np
 import pillow_heif
 from PIL import Image
 
+from animed.imaging import encode
 from animed.imaging.decode import Decoded, Wanted, decode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from animed.imaging.metadata import Imprint
+    from animed.records import PictureFormat
 
 UNDO = {2: 0, 3: 3, 4: 1, 5: 5, 6: 2, 7: 6, 8: 4}  # the transposition that a camera held so has done
 
@@ -62,6 +66,13 @@ def decoded(data: bytes, *, name: bytes = b"", **wanted: Any) -> Decoded:
     found = decode(data, Wanted(**{"max_pixels": 10**8, "max_edge": 512, **wanted}), name=name)
     assert isinstance(found, Decoded)
     return found
+
+
+def written(photo: Decoded, form: PictureFormat, quality: int = 92, *, imprint: Imprint | None = None) -> bytes:
+    """Return a photo's picture as it is at strength 0: without the network, and else as every picture."""
+    pixels = photo.photo if photo.native is None else photo.native
+    coding = encode.Coding(form, quality)
+    return encode.encode(pixels, coding, alpha=photo.alpha, profile=photo.profile, imprint=imprint)
 
 
 def oriented(orientation: int) -> bytes:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any
 
-import colour_profiles
 import numpy as np
 import pytest
-from photo_files import decoded, oriented, saved
+from photo_files import decoded, oriented, saved, written
 from PIL import Image
 
 from animed.imaging import alpha, colour
@@ -51,7 +50,7 @@ def test_what_is_hidden_leaves_no_rim(hidden: tuple[int, int, int], max_edge: in
     assert off(result.pixels[result.alpha >= 64], ORANGE) <= 4
     assert off(result.pixels, ORANGE) <= 16
     assert 0 < result.alpha.mean() < 255
-    assert colour_profiles.written(result, "jpeg", 90)
+    assert written(result, "jpeg", 90)
 
 
 def test_a_filling_goes_on_with_what_is_near() -> None:
@@ -116,7 +115,7 @@ def test_the_alpha_of_the_photo_comes_back(form: PictureFormat, turn: int) -> No
     result = decoded_of(photo, full=True, max_edge=50, turn=turn)
     assert result.pixels.shape == (50, 50, 3)
     assert result.photo.shape == (120, 120, 3)
-    picture = Image.open(io.BytesIO(colour_profiles.written(result, form, 80)))
+    picture = Image.open(io.BytesIO(written(result, form, 80)))
     turned = {1: cover, 3: cover[::-1, ::-1], 6: np.rot90(cover, -1)}[turn]
     assert np.array_equal(np.asarray(picture.getchannel("A")), turned)
 
@@ -138,7 +137,7 @@ def test_a_jpeg_lies_on_white_without_a_rim(size: int) -> None:
     laid = alpha.on_white(result.photo, result.alpha).astype(int)
     assert laid[0, 0].tolist() == [255, 255, 255]
     assert (laid >= np.array(ORANGE) - 8).all()
-    picture = np.asarray(Image.open(io.BytesIO(colour_profiles.written(result, "jpeg", 95))))
+    picture = np.asarray(Image.open(io.BytesIO(written(result, "jpeg", 95))))
     assert np.abs(picture.astype(int) - laid).max() <= 16
 
 
