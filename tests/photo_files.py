@@ -1,14 +1,13 @@
-"""Photos of every kind, made by libraries where they write it, and by hand where they do not."""
+"""Photos of every kind, what the decoder makes of them, and their pictures."""
 
 from __future__ import annotations
 
 import io
-import struct
-import zlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pillow_heif
+from picture_writers import Tiff, long, rationals, short, tiff
 from PIL import Image
 
 from animed.imaging import encode
@@ -82,100 +81,29 @@ def oriented(orientation: int) -> bytes:
     return exif.tobytes()
 
 
-def png(pixels: NDArray[Any], *, colour: int, chunks: bytes = b"") -> bytes:
-    """Return an (H, W, C) array as a PNG of its own depth; `colour` is the format's number for what C means."""
-    height, width = pixels.shape[:2]
-    deep = pixels.astype(">u2") if pixels.dtype.itemsize == 2 else pixels
-    rows = b"".join(b"\x00" + deep[row].tobytes() for row in range(height))
-    header = struct.pack(">IIBBBBB", width, height, 8 * pixels.dtype.itemsize, colour, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunks + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND")
-
-
-def chunk(name: bytes, content: bytes = b"") -> bytes:
-    """Return one chunk of a PNG."""
-    return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
-
-
-def box(name: bytes, content: bytes = b"") -> bytes:
-    """Return one box of the ISO base media format."""
-    return struct.pack(">I", 8 + len(content)) + name + content
-
-
-def segment(marker: int, content: bytes) -> bytes:
-    """Return one segment of a JPEG."""
-    return bytes([0xFF, marker]) + struct.pack(">H", len(content) + 2) + content
-
-
-Entry = tuple[int, int, int, bytes]  # tag, type, count, value: four bytes, or what stands elsewhere
-
-
-def short(tag: int, *values: int) -> Entry:
-    """Return a TIFF entry of 16-bit numbers."""
-    return tag, 3, len(values), struct.pack(f"<{len(values)}H", *values)
-
-
-def long(tag: int, *values: int) -> Entry:
-    """Return a TIFF entry of 32-bit numbers."""
-    return tag, 4, len(values), struct.pack(f"<{len(values)}I", *values)
-
-
-def tiff(*pages: tuple[list[Entry], bytes]) -> bytes:
-    """Return a little-endian TIFF of pages, each with one strip, whose offset and length are filled in."""
-    out = bytearray(b"II*\x00\x00\x00\x00\x00")
-    link = 4
-    for described, strip in pages:
-        entries = sorted([*described, long(273, len(out)), long(279, len(strip))])
-        out += strip + bytes(len(strip) % 2)
-        written = b"".join(_entry(out, entry) for entry in entries)
-        struct.pack_into("<I", out, link, len(out))
-        out += struct.pack("<H", len(entries)) + written
-        link = len(out)
-        out += bytes(4)
-    return bytes(out)
-
-
-def _entry(out: bytearray, entry: Entry) -> bytes:
-    """Return an entry as it stands in its directory; a long value goes to the end of `out`."""
-    tag, kind, count, value = entry
-    if len(value) > 4:
-        out += value + bytes(len(value) % 2)
-        value = struct.pack("<I", len(out) - len(value) - len(value) % 2)
-    return struct.pack("<HHI", tag, kind, count) + value.ljust(4, b"\x00")
-
-
-def page(pixels: NDArray[np.uint8], *extra: Entry) -> tuple[list[Entry], bytes]:
-    """Return an (H, W, 3) picture as an uncompressed page for `tiff`."""
-    height, width = pixels.shape[:2]
-    entries = [
-        *(long(256, width), long(257, height), short(258, 8, 8, 8), short(259, 1), short(262, 2), short(277, 3)),
-        *(long(278, height), short(284, 1)),
-    ]
-    return [*entries, *extra], pixels.tobytes()
-
-
-def rationals(tag: int, *values: float, signed: bool = False) -> Entry:
-    """Return a TIFF entry of fractions."""
-    code, kind = ("i", 10) if signed else ("I", 5)
-    return tag, kind, len(values), b"".join(struct.pack(f"<2{code}", round(value * 10000), 10000) for value in values)
-
-
 def dng(mosaic: NDArray[np.uint16], *, orientation: int = 1, rendering: Image.Image | None = None) -> bytes:
     """Return an (H, W) mosaic of red, green, green and blue as an uncompressed DNG, with the camera's own rendering."""
-    height, width = mosaic.shape
     matrix = (3.2406, -1.5372, -0.4986, -0.9689, 1.8758, 0.0415, 0.0557, -0.2040, 1.0570)  # XYZ to linear sRGB
-    entries = [
-        *(long(254, 0), long(256, width), long(257, height), short(258, 16), short(259, 1), short(262, 32803)),
-        *((271, 2, 7, b"Animed\x00"), (272, 2, 5, b"Test\x00"), short(274, orientation), short(277, 1)),
-        *(long(278, height), short(284, 1), short(33421, 2, 2), (33422, 1, 4, bytes([0, 1, 1, 2]))),
-        *((50706, 1, 4, bytes([1, 4, 0, 0])), (50707, 1, 4, bytes([1, 1, 0, 0])), (50708, 2, 12, b"Animed Test\x00")),
-        *(long(50717, 65535), rationals(50721, *matrix, signed=True), rationals(50728, 1, 1, 1), short(50778, 21)),
-    ]
-    sensor = entries, mosaic.astype("<u2").tobytes()
+    tags = {
+        254: long(0),
+        271: (2, b"Animed\x00", 7),
+        272: (2, b"Test\x00", 5),
+        274: short(orientation),
+        33421: short(2, 2),
+        33422: (1, bytes([0, 1, 1, 2]), 4),
+        50706: (1, bytes([1, 4, 0, 0]), 4),
+        50707: (1, bytes([1, 1, 0, 0]), 4),
+        50708: (2, b"Animed Test\x00", 12),
+        50717: long(65535),
+        50721: rationals(*matrix, signed=True),
+        50728: rationals(1, 1, 1),
+        50778: short(21),
+    }
+    sensor = Tiff(32803, bits=16, tags=tags), mosaic
     if rendering is None:
         return tiff(sensor)
-    sides = long(254, 1), long(256, rendering.width), long(257, rendering.height), long(278, rendering.height)
-    sort = short(258, 8, 8, 8), short(259, 7), short(262, 6), short(277, 3)
-    return tiff(sensor, ([*sides, *sort], saved(rendering, "jpeg", quality=95)))
+    packed = saved(rendering, "jpeg", quality=95)
+    return tiff(sensor, (Tiff(6, tags={254: long(1), 259: short(7)}, coded=packed), np.asarray(rendering)))
 
 
 def mosaic(image: Image.Image) -> NDArray[np.uint16]:

@@ -1,4 +1,4 @@
-"""Picture files that Pillow cannot write, made from arrays by the formats' own rules: PNG, TIFF, BMP."""
+"""Picture files that Pillow cannot write, and parts of files, made by the formats' own rules."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[Any]
+    Tag = tuple[int, bytes, int]  # type, content, count
 
 GREY, RGB, PALETTE, GREY_ALPHA, RGBA = 0, 2, 3, 4, 6  # colour types of a PNG
 # First row, first column, and steps down and to the right, of the seven passes of an interlaced PNG.
@@ -51,9 +52,25 @@ def png(
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(name, data) for name, data in chunks)
 
 
-def chunk(name: bytes, data: bytes) -> bytes:
+def chunk(name: bytes, data: bytes = b"") -> bytes:
     """Return a chunk of a PNG."""
     return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+
+def claimed_png(width: int, height: int, data: bytes = b"") -> bytes:
+    """Return an RGB PNG that claims a size, whatever its compressed data are."""
+    header = struct.pack(">IIBBBBB", width, height, 8, RGB, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", data) + chunk(b"IEND")
+
+
+def box(name: bytes, content: bytes = b"") -> bytes:
+    """Return one box of the ISO base media format."""
+    return struct.pack(">I", 8 + len(content)) + name + content
+
+
+def segment(marker: int, content: bytes) -> bytes:
+    """Return one segment of a JPEG."""
+    return bytes([0xFF, marker]) + struct.pack(">H", len(content) + 2) + content
 
 
 def palette(colours: Sequence[Sequence[int]]) -> tuple[bytes, bytes]:
@@ -61,9 +78,38 @@ def palette(colours: Sequence[Sequence[int]]) -> tuple[bytes, bytes]:
     return b"PLTE", bytes(value for colour in colours for value in colour[:3])
 
 
+def short(*values: int) -> Tag:
+    """Return the content of a little-endian TIFF tag: 16-bit numbers."""
+    return 3, struct.pack(f"<{len(values)}H", *values), len(values)
+
+
+def long(*values: int) -> Tag:
+    """Return the content of a little-endian TIFF tag: 32-bit numbers."""
+    return 4, struct.pack(f"<{len(values)}I", *values), len(values)
+
+
+def rationals(*values: float, signed: bool = False) -> Tag:
+    """Return the content of a little-endian TIFF tag: fractions."""
+    code, kind = ("i", 10) if signed else ("I", 5)
+    return kind, b"".join(struct.pack(f"<2{code}", round(value * 10000), 10000) for value in values), len(values)
+
+
+def tiff(*pages: tuple[Tiff, Array]) -> bytes:
+    """Return a TIFF of pages, each with its (H, W) or (H, W, C) values; order and width of numbers are the first's."""
+    first = pages[0][0]
+    out = bytearray(first.head())
+    link = len(out) - first.room
+    for page, values in pages:
+        part, at, following = page.page(values, len(out))
+        out += part
+        struct.pack_into(f"{first.order}{'Q' if first.big else 'I'}", out, link, at)
+        link = following
+    return bytes(out)
+
+
 @dataclass(frozen=True, slots=True)
 class Tiff:
-    """How a TIFF is written."""
+    """How a page of a TIFF is written."""
 
     photometric: int  # 0 white is 0, 1 black is 0, 2 RGB, 3 palette, 5 CMYK, 8 Lab
     bits: int = 8
@@ -76,15 +122,44 @@ class Tiff:
     deflate: bool = False
     predictor: bool = False  # differences along the rows, 8 bits
     big: bool = False
-    tags: dict[int, tuple[int, bytes, int]] = field(default_factory=dict)  # tag: type, content, count
+    coded: bytes | None = None  # the one strip, where it is packed in another way than these
+    tags: dict[int, Tag] = field(default_factory=dict)  # more, or others than follow from the values
+
+    @property
+    def room(self) -> int:
+        """Return the bytes of an offset."""
+        return 8 if self.big else 4
+
+    def head(self) -> bytes:
+        """Return what a file begins with, up to the offset of its first directory, which is 0."""
+        mark = b"II" if self.order == "<" else b"MM"
+        return mark + (self._pack("HHHQ", 43, 8, 0, 0) if self.big else self._pack("HI", 42, 0))
 
     def write(self, values: Array) -> bytes:
         """Return (H, W) or (H, W, C) values as a TIFF of one page."""
+        return tiff((self, values))
+
+    def page(self, values: Array, start: int) -> tuple[bytes, int, int]:
+        """Return the strips and the directory of a page that begins at `start`.
+
+        And where in the file its directory is, and where that says where the next one is.
+        """
         cube = values if values.ndim == 3 else values[..., None]
         planes = [cube[..., [index]] for index in range(cube.shape[2])] if self.planar else [cube]
         step = self.rows or cube.shape[0]
         strips = [self._strip(plane[at : at + step]) for plane in planes for at in range(0, cube.shape[0], step)]
-        return self._file(strips, self._tags(cube, step))
+        if self.coded is not None:
+            strips = [self.coded]
+        offsets = [start + sum(len(other) for other in strips[:index]) for index in range(len(strips))]
+        body = b"".join(strips)
+        body += bytes(-len(body) % 16)
+        tags = self._tags(cube, step) | {
+            273: (4, self._pack("I", *offsets), len(strips)),
+            279: (4, self._pack("I", *map(len, strips)), len(strips)),
+        }
+        at = start + len(body)
+        directory, link = self._directory(tags, at)
+        return body + directory, at, link
 
     def _strip(self, part: Array) -> bytes:
         """Return some rows of values as bytes."""
@@ -92,14 +167,14 @@ class Tiff:
             shifted = np.pad(part, ((0, 0), (1, 0), (0, 0)))[:, :-1]
             part = (part - shifted) & 255
         flat = part.reshape(part.shape[0], -1)
-        if self.bits < 8:
+        if self.bits % 8:
             data = b"".join(packed(flat, self.bits))
         else:
             letter = "f" if self.floats else "i" if self.signed else "u"
             data = flat.astype(f"{self.order}{letter}{self.bits // 8}").tobytes()
         return zlib.compress(data) if self.deflate else data
 
-    def _tags(self, cube: Array, step: int) -> dict[int, tuple[int, bytes, int]]:
+    def _tags(self, cube: Array, step: int) -> dict[int, Tag]:
         """Return the directory but for where the strips are."""
         height, width, count = cube.shape
         short = {262: self.photometric, 277: count, 284: 2 if self.planar else 1, 259: 8 if self.deflate else 1}
@@ -114,24 +189,12 @@ class Tiff:
             found[338] = (3, self._pack("H", self.extra), 1)
         return found | self.tags
 
-    def _file(self, strips: list[bytes], tags: dict[int, tuple[int, bytes, int]]) -> bytes:
-        """Put header, strips and directory together, in this order."""
-        start = 16 if self.big else 8
-        offsets = [start + sum(len(other) for other in strips[:index]) for index in range(len(strips))]
-        body = b"".join(strips)
-        body += bytes(-len(body) % 16)
-        tags |= {
-            273: (4, self._pack("I", *offsets), len(strips)),
-            279: (4, self._pack("I", *map(len, strips)), len(strips)),
-        }
-        at = start + len(body)
-        mark = b"II" if self.order == "<" else b"MM"
-        header = mark + (self._pack("HHHQ", 43, 8, 0, at) if self.big else self._pack("HI", 42, at))
-        return header + body + self._directory(tags, at)
+    def _directory(self, tags: dict[int, Tag], at: int) -> tuple[bytes, int]:
+        """Return the directory that lies at a place of the file, and where it links to the next.
 
-    def _directory(self, tags: dict[int, tuple[int, bytes, int]], at: int) -> bytes:
-        """Return the directory that lies at a place of the file, with what does not fit into its entries behind it."""
-        word, entry, room = ("Q", 20, 8) if self.big else ("I", 12, 4)
+        What does not fit into its entries stands behind it.
+        """
+        word, entry, room = "Q" if self.big else "I", 20 if self.big else 12, self.room
         head = self._pack("Q" if self.big else "H", len(tags))
         after = at + len(head) + entry * len(tags) + room
         entries, outside = b"", b""
@@ -142,7 +205,7 @@ class Tiff:
             else:
                 entries += self._pack(word, after + len(outside))
                 outside += content + bytes(len(content) % 2)
-        return head + entries + bytes(room) + outside
+        return head + entries + bytes(room) + outside, after - room
 
     def _pack(self, layout: str, *values: int) -> bytes:
         """Pack numbers in the file's order; one letter stands for all of them."""

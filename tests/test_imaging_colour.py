@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import struct
-import zlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from icc_profiles import ADOBE, P3, PROPHOTO, SRGB, grey, inks
 from photo_files import decoded, saved, written
+from picture_writers import chunk
 from PIL import Image, ImageCms
 from skimage.color import deltaE_ciede2000, rgb2lab
 
@@ -300,9 +300,7 @@ def test_no_damage_to_a_profile_escapes(seed: int, spots: int, print_: bool) -> 
 def with_chunks(image: Image.Image, *chunks: tuple[bytes, bytes], **options: Any) -> bytes:
     """Return a PNG with more chunks behind its header."""
     data = saved(image, **options)
-    more = b"".join(
-        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body)) for kind, body in chunks
-    )
+    more = b"".join(chunk(kind, body) for kind, body in chunks)
     return data[:33] + more + data[33:]
 
 

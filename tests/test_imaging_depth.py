@@ -12,31 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from photo_files import decoded, saved
+from picture_writers import Tiff
 from PIL import Image
 
 from animed.imaging import colour
-
-
-def tiff(
-    values: np.ndarray[Any, Any], *, bits: int = 16, sort: int = 1, photometric: int = 1, samples: int = 1
-) -> bytes:
-    """Return the plainest TIFF of some rows of numbers; `sort` 1 is unsigned, 2 signed, 3 floating.
-
-    Twelve bits are packed two to three bytes.
-    """
-    height, width = values.shape[:2]
-    body = values.astype(values.dtype.newbyteorder("<")).tobytes()
-    if bits == 12:
-        first, second = values[:, ::2].astype(int), values[:, 1::2].astype(int)
-        packed = (first >> 4, (first & 15) << 4 | second >> 8, second & 255)
-        body = np.stack(packed, axis=-1).astype(np.uint8).tobytes()
-    start = 8 + 2 + 12 * 10 + 4
-    entries: list[tuple[int, int, int, int]] = [
-        (256, 4, 1, width), (257, 4, 1, height), (258, 3, 1, bits), (259, 3, 1, 1), (262, 3, 1, photometric),
-        (273, 4, 1, start), (277, 3, 1, samples), (278, 4, 1, height), (279, 4, 1, len(body)), (339, 3, 1, sort),
-    ]  # fmt: skip
-    table = b"".join(struct.pack("<HHII", *entry) for entry in entries)
-    return b"II*\x00\x08\x00\x00\x00" + struct.pack("<H", len(entries)) + table + bytes(4) + body
 
 
 def greys(data: bytes) -> list[int]:
@@ -52,19 +31,19 @@ WHOLE = [0, 256, 32768, 65279, 65535, 65535]
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
-        (tiff(np.array([WHOLE], np.uint16)), [0, 1, 128, 254, 255, 255]),
+        (Tiff(1, bits=16).write(np.array([WHOLE], np.uint16)), [0, 1, 128, 254, 255, 255]),
         (saved(Image.fromarray(np.array([WHOLE], np.uint16))), [0, 1, 128, 254, 255, 255]),
-        (tiff(np.array([WHOLE], np.uint16), photometric=0), [255, 254, 127, 1, 0, 0]),
-        (tiff(np.array([[0, 16, 2048, 4095]], np.uint16), bits=12), [0, 1, 128, 255]),
-        (tiff(np.array([[-32768, 0, 32767]], np.int16), sort=2), [0, 128, 255]),
-        (tiff(np.array([[0, 16384, 32767]], np.int16), sort=2), [0, 128, 255]),
-        (tiff(np.array([[0, 2**31, 2**32 - 1]], np.uint32), bits=32), [0, 128, 255]),
-        (tiff(np.array([[0, 128, 255]], np.int32), bits=32, sort=2), [0, 128, 255]),
-        (tiff(np.array([[0, 0.5, 1]], np.float32), bits=32, sort=3), [0, 128, 255]),
-        (tiff(np.array([[0, 1, 2]], np.float32), bits=32, sort=3), [0, 128, 255]),
-        (tiff(np.array([[0, 128, 255]], np.float32), bits=32, sort=3), [0, 128, 255]),
-        (tiff(np.array([[-1, 0, 1]], np.float32), bits=32, sort=3), [0, 128, 255]),
-        (tiff(np.array([[0.25, np.nan, 1, np.inf]], np.float32), bits=32, sort=3), [64, 0, 255, 255]),
+        (Tiff(0, bits=16).write(np.array([WHOLE], np.uint16)), [255, 254, 127, 1, 0, 0]),
+        (Tiff(1, bits=12).write(np.array([[0, 16, 2048, 4095]], np.uint16)), [0, 1, 128, 255]),
+        (Tiff(1, bits=16, signed=True).write(np.array([[-32768, 0, 32767]], np.int16)), [0, 128, 255]),
+        (Tiff(1, bits=16, signed=True).write(np.array([[0, 16384, 32767]], np.int16)), [0, 128, 255]),
+        (Tiff(1, bits=32).write(np.array([[0, 2**31, 2**32 - 1]], np.uint32)), [0, 128, 255]),
+        (Tiff(1, bits=32, signed=True).write(np.array([[0, 128, 255]], np.int32)), [0, 128, 255]),
+        (Tiff(1, bits=32, floats=True).write(np.array([[0, 0.5, 1]], np.float32)), [0, 128, 255]),
+        (Tiff(1, bits=32, floats=True).write(np.array([[0, 1, 2]], np.float32)), [0, 128, 255]),
+        (Tiff(1, bits=32, floats=True).write(np.array([[0, 128, 255]], np.float32)), [0, 128, 255]),
+        (Tiff(1, bits=32, floats=True).write(np.array([[-1, 0, 1]], np.float32)), [0, 128, 255]),
+        (Tiff(1, bits=32, floats=True).write(np.array([[0.25, np.nan, 1, np.inf]], np.float32)), [64, 0, 255, 255]),
     ],
 )  # fmt: skip
 def test_deep_greys_are_scaled(data: bytes, expected: list[int]) -> None:

@@ -9,7 +9,8 @@ from typing import Any, Literal
 import numpy as np
 import pillow_heif
 import pytest
-from photo_files import box, decoded, heic, long, noise, oriented, page, png, saved, scene, segment, short, tiff, turned
+from photo_files import decoded, heic, noise, oriented, saved, scene, turned
+from picture_writers import Tiff, box, long, png, segment, short, tiff
 from PIL import Image
 
 from animed.errors import PhotoError
@@ -173,7 +174,7 @@ def test_png_of_every_depth(colour: int, channels: int, depth: int) -> None:
     values = np.full((8, 8, channels), 1 << (depth - 1), np.uint16 if depth == 16 else np.uint8)
     if channels in {2, 4}:
         values[..., -1] = (1 << depth) - 1
-    assert abs(float(decoded(png(values, colour=colour)).pixels.mean()) - 128) <= 1
+    assert abs(float(decoded(png(values, colour, depth)).pixels.mean()) - 128) <= 1
 
 
 # ---- TIFF ------------------------------------------------------------------------------------------------------------
@@ -197,11 +198,11 @@ def test_a_fax_is_read() -> None:
     assert differs(decoded(saved(scene().convert("1"), "tiff", compression="group4")), scene().convert("1")) < 1
 
 
-@pytest.mark.parametrize("mark", [long(254, 1), long(254, 4), short(255, 2)])
-def test_a_tiff_whose_first_page_is_a_thumbnail_is_its_photo(mark: tuple[int, int, int, bytes]) -> None:
+@pytest.mark.parametrize("mark", [{254: long(1)}, {254: long(4)}, {255: short(2)}])
+def test_a_tiff_whose_first_page_is_a_thumbnail_is_its_photo(mark: dict[int, tuple[int, bytes, int]]) -> None:
     """A page that says that it is reduced, or a mask, is passed over; where all are, the first is drawn."""
-    small = page(np.asarray(noise(16, 12)), mark)
-    large = page(np.asarray(scene()))
+    small = Tiff(2, tags=mark), np.asarray(noise(16, 12))
+    large = Tiff(2), np.asarray(scene())
     assert differs(decoded(tiff(small, large)), scene()) < 1
     assert differs(decoded(tiff(small, small)), noise(16, 12)) < 1
     assert outcome(tiff(small, large), "skip") == "done"
@@ -209,18 +210,12 @@ def test_a_tiff_whose_first_page_is_a_thumbnail_is_its_photo(mark: tuple[int, in
 
 def test_a_deep_tiff_is_scaled_not_clipped() -> None:
     """16 bits of three channels become 8."""
-    sides = long(256, 16), long(257, 8), long(278, 8)
-    sort = short(258, 16, 16, 16), short(259, 1), short(262, 2), short(277, 3), short(284, 1)
-    values = np.full((8, 16, 3), 32768, "<u2")
-    assert decoded(tiff(([*sides, *sort], values.tobytes()))).pixels.mean() == 128
+    assert decoded(Tiff(2, bits=16).write(np.full((8, 16, 3), 32768))).pixels.mean() == 128
 
 
 def test_a_tiff_packed_in_a_way_that_is_not_there_is_unsupported() -> None:
     """A packing that the library was built without is named."""
-    pixels = np.asarray(scene())
-    entries, strip = page(pixels)
-    entries = [entry for entry in entries if entry[0] != 259] + [short(259, 50001)]
-    assert outcome(tiff((entries, strip))) == "unsupported:tiff"
+    assert outcome(Tiff(2, tags={259: short(50001)}).write(np.asarray(scene()))) == "unsupported:tiff"
 
 
 # ---- What libraries say ----------------------------------------------------------------------------------------------

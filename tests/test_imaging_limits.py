@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from photo_files import chunk, heic, long, page, png, saved, scene, segment, tiff
+from photo_files import heic, saved, scene
+from picture_writers import RGB, Tiff, claimed_png, long, png, segment, tiff
 from PIL import Image
 from PIL.GifImagePlugin import GifImageFile
 
@@ -33,8 +34,8 @@ def packed(size: int) -> bytes:
     return zlib.compress(bytes(size), 9)
 
 
-def noted(*chunks: bytes) -> bytes:
-    return png(np.asarray(scene(8, 8)), colour=2, chunks=b"".join(chunks))
+def noted(*chunks: tuple[bytes, bytes]) -> bytes:
+    return png(np.asarray(scene(8, 8)), RGB, 8, early=chunks)
 
 
 def claimed(data: bytes, mark: bytes, skip: int, sizes: bytes) -> bytes:
@@ -47,8 +48,7 @@ def claimed(data: bytes, mark: bytes, skip: int, sizes: bytes) -> bytes:
 
 
 def header_of_png(width: int, height: int) -> bytes:
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", packed(1 << 16)) + chunk(b"IEND")
+    return claimed_png(width, height, packed(1 << 16))
 
 
 def canvas_of_webp(width: int, height: int) -> bytes:
@@ -59,9 +59,7 @@ def canvas_of_webp(width: int, height: int) -> bytes:
 
 
 def wide_tiff() -> bytes:
-    entries, strip = page(np.asarray(scene()))
-    entries = [entry for entry in entries if entry[0] not in {256, 257}]
-    return tiff(([*entries, long(256, 90_000), long(257, 90_000)], strip))
+    return Tiff(2, tags={256: long(90_000), 257: long(90_000)}).write(np.asarray(scene()))
 
 
 def frame_of_gif(width: int, height: int) -> bytes:
@@ -89,10 +87,10 @@ BOMBS: dict[str, Callable[[], bytes]] = {
     "png": lambda: header_of_png(30_000, 30_000),
     "png line": lambda: header_of_png(1, 1_000_000_000),
     "png side": lambda: header_of_png(200_000, 2),
-    "png profile": lambda: noted(chunk(b"iCCP", b"p\x00\x00" + packed(100 << 20))),
-    "png text": lambda: noted(chunk(b"zTXt", b"Comment\x00\x00" + packed(100 << 20))),
-    "png words": lambda: noted(chunk(b"iTXt", b"XML:com.adobe.xmp\x00\x01\x00\x00\x00" + packed(100 << 20))),
-    "png texts": lambda: noted(*[chunk(b"zTXt", b"K%d\x00\x00" % n + packed(15 << 20)) for n in range(40)]),
+    "png profile": lambda: noted((b"iCCP", b"p\x00\x00" + packed(100 << 20))),
+    "png text": lambda: noted((b"zTXt", b"Comment\x00\x00" + packed(100 << 20))),
+    "png words": lambda: noted((b"iTXt", b"XML:com.adobe.xmp\x00\x01\x00\x00\x00" + packed(100 << 20))),
+    "png texts": lambda: noted(*[(b"zTXt", b"K%d\x00\x00" % n + packed(15 << 20)) for n in range(40)]),
     "jpeg": lambda: claimed(saved(scene(8, 8), "jpeg"), b"\xff\xc0", 5, sized(">HH", 65_500, 65_500)),
     "jpeg progressive": lambda: claimed(
         saved(scene(8, 8), "jpeg", progressive=True), b"\xff\xc2", 5, sized(">HH", 65_500, 65_500)
@@ -157,8 +155,8 @@ def test_a_refusal_says_what_would_do() -> None:
 
 def test_large_but_sound_notes_are_no_bombs() -> None:
     """A colour profile or a text of a few megabytes is fine."""
-    assert outcome(noted(chunk(b"zTXt", b"Comment\x00\x00" + packed(5 << 20)))) == "done"
-    assert outcome(noted(chunk(b"iCCP", b"p\x00\x00" + packed(5 << 20)))) == "done"
+    assert outcome(noted((b"zTXt", b"Comment\x00\x00" + packed(5 << 20)))) == "done"
+    assert outcome(noted((b"iCCP", b"p\x00\x00" + packed(5 << 20)))) == "done"
     assert outcome(commented_gif(500_000)) == "done"
 
 
@@ -203,8 +201,8 @@ def test_a_hundred_megapixels_take_little_more_than_themselves(monkeypatch: pyte
 def test_the_limit_of_the_inbox_is_the_only_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pillow's own limit, which some of its formats hold on to, gives way to a larger one."""
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
-    small = page(np.asarray(scene(8, 8)), long(254, 1))
-    assert outcome(tiff(small, page(np.asarray(scene())))) == "done"
+    small = Tiff(2, tags={254: long(1)}), np.asarray(scene(8, 8))
+    assert outcome(tiff(small, (Tiff(2), np.asarray(scene())))) == "done"
     assert outcome(saved(scene(), "webp")) == "done"
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from photo_files import decoded, dng, mosaic, saved, scene, tiff, turned
+from photo_files import decoded, dng, mosaic, saved, scene, turned
+from picture_writers import Tiff
 from PIL import Image
 
 from animed import extras
@@ -97,7 +98,11 @@ def test_without_the_extra_raw_files_say_what_to_install() -> None:
     def missing(name: str) -> Any:
         raise ModuleNotFoundError(f"No module named {name!r}")
 
-    for head, form in ((b"FUJIFILMCCD-RAW 0201", "raf"), (dng(mosaic(scene(16, 16))), "dng"), (tiff(([], b"")), "dng")):
+    for head, form in (
+        (b"FUJIFILMCCD-RAW 0201", "raf"),
+        (dng(mosaic(scene(16, 16))), "dng"),
+        (Tiff(1).write(np.zeros((1, 1))), "dng"),
+    ):
         with pytest.raises(PhotoError, match=rf"{form} .*animed\[raw\]") as caught:
             raw.library(camera(head, b"photo.dng"), load=missing)
         assert caught.value.reason == "unsupported:raw"

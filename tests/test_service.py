@@ -7,15 +7,14 @@ import os
 import shutil
 import signal
 import socket
-import struct
 import time
-import zlib
 from functools import partial
 from typing import TYPE_CHECKING
 
 import psutil
 import pytest
 from harness import WITHOUT_OVERRIDE, Service, photo, whole
+from picture_writers import claimed_png
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -40,12 +39,7 @@ def service(tmp_path: Path) -> Iterator[Callable[..., Service]]:
 
 def huge_header(path: Path) -> Path:
     """Write a tiny PNG whose header claims 30,000 by 30,000 pixels."""
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    header = struct.pack(">IIBBBBB", 30_000, 30_000, 8, 2, 0, 0, 0)
-    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", b"") + chunk(b"IEND", b""))
+    path.write_bytes(claimed_png(30_000, 30_000))
     return path
 
 

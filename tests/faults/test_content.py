@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import resource
 import struct
@@ -12,26 +11,13 @@ import zlib
 
 import numpy as np
 import pytest
+from photo_files import decoded, saved
+from picture_writers import claimed_png
 from PIL import Image, ImageFile
 
 from animed.engine.environment import environment
 from animed.errors import PhotoError
-from animed.imaging.decode import Decoded, Wanted, decode
 from animed.records import Reason
-
-
-def decoded(data: bytes, *, max_edge: int = 256, max_pixels: int = 120_000_000) -> Decoded:
-    """Decode what must be a picture."""
-    result = decode(data, Wanted(max_pixels=max_pixels, max_edge=max_edge, animated="first"))
-    assert isinstance(result, Decoded)
-    return result
-
-
-def saved(image: Image.Image, form: str, **options: object) -> bytes:
-    """Return a picture's bytes."""
-    target = io.BytesIO()
-    image.save(target, form, **options)
-    return target.getvalue()
 
 
 def test_a_jpeg_cut_at_sixty_percent_is_truncated() -> None:
@@ -55,10 +41,7 @@ def test_a_deep_gradient_stays_a_gradient() -> None:
 
 def huge_png() -> bytes:
     """Return a tiny file whose header claims 30,000 by 30,000 pixels, with the start of its data."""
-    body = b"IHDR" + struct.pack(">IIBBBBB", 30_000, 30_000, 8, 2, 0, 0, 0)
-    data = b"IDAT" + zlib.compress(bytes(10_000_000))
-    chunks = [struct.pack(">I", len(part) - 4) + part + struct.pack(">I", zlib.crc32(part)) for part in (body, data)]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
+    return claimed_png(30_000, 30_000, zlib.compress(bytes(10_000_000)))
 
 
 def test_a_bomb_is_refused_by_its_header() -> None:
