@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import struct
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from photo_files import decoded, oriented, saved, scene, turned
+from photo_files import decoded, saved, scene
 from picture_writers import claimed_png
-from PIL import Image, ImageCms
+from PIL import Image
 
 from animed.errors import PhotoError
 from animed.imaging.decode import Decoded, Wanted, decode
-from animed.imaging.encode import Coding, encode
 from animed.records import Skip
 
 FORMATS = ["jpeg", "png", "webp", "tiff", "bmp", "gif", "avif", "heic"]
@@ -52,16 +50,6 @@ def test_every_format_decodes_to_its_picture(form: str) -> None:
     assert differs(result.pixels, scene()) < 8
 
 
-@pytest.mark.parametrize("turn", range(1, 9))
-@pytest.mark.parametrize("form", ["jpeg", "png", "webp", "tiff", "avif", "heic"])
-def test_orientation_is_applied_exactly_once(form: str, turn: int) -> None:
-    """A photo that was stored turned comes out upright in every format, and its size is given as people see it."""
-    upright = scene()
-    result = decoded(saved(turned(upright, turn), form, exif=oriented(turn)))
-    assert (result.width, result.height) == (80, 60)
-    assert differs(result.pixels, upright) < 8
-
-
 @pytest.mark.parametrize("value", [0, 9, 77, "text"])
 def test_a_senseless_orientation_is_none(value: int | str) -> None:
     """Only the numbers 1 to 8 turn a photo."""
@@ -70,45 +58,6 @@ def test_a_senseless_orientation_is_none(value: int | str) -> None:
     number, text = (b"\x01\x12\x00" + kind for kind in (b"\x03", b"\x02"))
     data = exif.tobytes().replace(number, text) if value == "text" else exif.tobytes()
     assert decoded(saved(scene(), "jpeg", exif=data)).pixels.shape == (60, 80, 3)
-
-
-@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "YCbCr", "LAB", "I;16", "I", "F"])
-def test_every_mode_becomes_rgb(mode: str) -> None:
-    """Whatever the numbers of a file mean, its picture has three channels of bytes and a light right half."""
-    ramp = Image.linear_gradient("L").rotate(90).resize((64, 32))
-    values = np.asarray(ramp)
-    sources: dict[str, Image.Image] = {
-        "I;16": Image.fromarray(values.astype(np.uint16) * 257),
-        "I": Image.fromarray(values.astype(np.int32) * 8_000_000),
-        "F": Image.fromarray(values.astype(np.float32) / 255),
-        "LAB": Image.merge("LAB", (ramp, Image.new("L", ramp.size, 128), Image.new("L", ramp.size, 128))),
-    }
-    image = sources[mode] if mode in sources else ramp.convert("RGB").convert(mode)
-    form = "tiff" if mode in {"CMYK", "YCbCr", "LAB", "I;16", "I", "F"} else "png"
-    pixels = decoded(saved(image, form)).pixels
-    assert pixels.shape == (32, 64, 3)
-    left, right = pixels[:, :16].mean(), pixels[:, -16:].mean()
-    assert abs(float(right) - float(left)) > 150, "the ramp was clipped or lost"
-
-
-def test_deep_grey_is_scaled_not_clipped() -> None:
-    """The middle of 16 bits is the middle of 8."""
-    middle = np.full((8, 8), 32768, np.uint16)
-    assert decoded(saved(Image.fromarray(middle), "png")).pixels.mean() == 128
-
-
-@pytest.mark.parametrize("mode", ["RGBA", "LA", "P", "RGB", "L"])
-def test_transparency_lies_on_white(mode: str) -> None:
-    """What cannot be seen in the photo is white in a JPEG, however the file says that it is transparent."""
-    options: dict[str, Any] = {}
-    image = Image.new(mode, (16, 16), 0)
-    if mode in {"P", "L"}:
-        options["transparency"] = 0
-    if mode == "RGB":
-        options["transparency"] = (0, 0, 0)
-    result = decoded(saved(image, "png", **options))
-    assert result.alpha is not None
-    assert decoded(encode(result.photo, Coding("jpeg", 90), alpha=result.alpha)).pixels.min() == 255
 
 
 def test_a_photo_is_reduced_and_never_enlarged() -> None:
@@ -188,34 +137,6 @@ def test_a_photo_of_two_views_is_a_jpeg_of_the_first() -> None:
     result = decoded(saved(scene(), "MPO", save_all=True, append_images=[Image.new("RGB", (80, 60))]))
     assert result.kind == "jpeg"
     assert differs(result.pixels, scene()) < 8
-
-
-def test_a_profile_is_applied_where_it_fits() -> None:
-    """Colours are converted to sRGB by a sound profile of the file's own colour space."""
-    lab = ImageCms.ImageCmsProfile(ImageCms.createProfile("LAB")).tobytes()
-    xyz = ImageCms.ImageCmsProfile(ImageCms.createProfile("XYZ")).tobytes()
-    plain = decoded(saved(scene(), "png")).pixels
-    for unfit in (lab, xyz, b"not a profile", b"\x00" * 200):
-        assert np.array_equal(decoded(saved(scene(), "png", icc_profile=unfit)).pixels, plain)
-
-
-def test_a_wide_gamut_photo_gets_other_numbers() -> None:
-    """The numbers of a profile with other primaries mean other colours, so they change; neutral grey does not."""
-    swapped = swapped_primaries()
-    pixels = decoded(saved(scene(), "png", icc_profile=swapped)).pixels
-    assert pixels[0, 0].tolist() != [255, 0, 0]
-    grey = decoded(saved(Image.new("RGB", (8, 8), (128, 128, 128)), "png", icc_profile=swapped)).pixels
-    assert np.ptp(grey) <= 3
-
-
-def swapped_primaries() -> bytes:
-    """Return an sRGB profile whose red and green columns changed places, under another name."""
-    data = bytearray(ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes())
-    count = struct.unpack_from(">I", data, 128)[0]
-    where = {bytes(data[132 + 12 * i : 136 + 12 * i]): 132 + 12 * i for i in range(count)}
-    red, green = where[b"rXYZ"], where[b"gXYZ"]
-    data[red + 4 : red + 12], data[green + 4 : green + 12] = data[green + 4 : green + 12], data[red + 4 : red + 12]
-    return bytes(data).replace("sRGB".encode("utf-16-be"), "odd!".encode("utf-16-be")).replace(b"sRGB b", b"odd! b")
 
 
 @given(seed=st.integers(0, 10**6), form=st.sampled_from(FORMATS), spots=st.integers(1, 12), cut=st.integers(0, 3))
