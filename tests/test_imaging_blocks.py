@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from photo_files import chunk, heic, saved, scene, segment
+from photo_files import heic, saved, scene
+from picture_writers import chunk, segment
 from work_steps import TooMuchWork, within
 
 from animed.errors import PhotoError

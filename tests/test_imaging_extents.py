@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from photo_files import long, noise, page, saved, scene, tiff
+from photo_files import noise, saved, scene
+from picture_writers import Tiff, short, tiff
 from work_steps import within
 
 from animed.errors import PhotoError
@@ -114,7 +115,8 @@ def test_what_follows_the_page_in_full_size_does_not_matter() -> None:
 def test_pages_thumbnails_and_tiles_are_within_the_limits() -> None:
     """Whatever programs write passes."""
     wanted = Wanted(max_pixels=10**7, max_edge=160)
-    decode(tiff(page(np.asarray(scene(8, 8)), long(254, 1)), page(np.asarray(scene()))), wanted)
+    thumbnail = (Tiff(2, tags={254: short(1)}), np.asarray(scene(8, 8)))
+    decode(tiff(thumbnail, (Tiff(2), np.asarray(scene()))), wanted)
     for packed in (None, "tiff_lzw"):
         decode(saved(noise(500, 4000), "tiff", compression=packed, strip_size=500), wanted)
 
