@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from collections import Counter
 from typing import Final, Literal
 
 MAX_LINE: Final = 4 * 1024  # bytes; with LINES_A_WINDOW it bounds what one program can put into the log
@@ -10,15 +12,17 @@ READ: Final = 64 * 1024
 READS_A_TURN: Final = 4  # so that a worker that never stops talking cannot hold the loop
 WINDOW: Final = 10.0  # seconds
 LINES_A_WINDOW: Final = 200
+ALIKE_A_WINDOW: Final = 5  # that differ in digits only: a library may complain of each tag and each row of one odd photo
+_DIGITS: Final = re.compile(rb"[0-9]+")
 
 
 class Lines:
-    """Cut a stream of bytes into lines, at most LINES_A_WINDOW of them in WINDOW seconds."""
+    """Cut a stream of bytes into lines, at most LINES_A_WINDOW of them, ALIKE_A_WINDOW of a sort, in WINDOW seconds."""
 
     def __init__(self) -> None:
         self._rest = b""
         self._window_at = float("-inf")
-        self._count = 0
+        self._admitted: Counter[bytes] = Counter()  # in this window, by what they are without digits
         self._dropped = 0
 
     def feed(self, data: bytes, now: float) -> list[str]:
@@ -38,12 +42,17 @@ class Lines:
     def _admit(self, lines: list[bytes], now: float) -> list[str]:
         admitted: list[str] = []
         if lines and now - self._window_at >= WINDOW:
-            self._window_at, self._count = now, 0
+            self._window_at = now
+            self._admitted.clear()
             admitted = self._report_dropped()
-        room = max(0, LINES_A_WINDOW - self._count)
-        self._count += len(lines)
-        self._dropped += len(lines[room:])
-        return admitted + [_text(line) for line in lines[:room]]
+        for line in lines:
+            sort = _DIGITS.sub(b"", line)
+            if self._admitted.total() >= LINES_A_WINDOW or self._admitted[sort] >= ALIKE_A_WINDOW:
+                self._dropped += 1
+                continue
+            self._admitted[sort] += 1
+            admitted.append(_text(line))
+        return admitted
 
     def _report_dropped(self) -> list[str]:
         dropped, self._dropped = self._dropped, 0
