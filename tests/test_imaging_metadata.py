@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import struct
 from typing import TYPE_CHECKING
 
 import pytest
@@ -36,7 +37,7 @@ from metadata_files import (
     with_xmp,
 )
 from photo_files import decoded
-from PIL import Image
+from PIL import Image, TiffImagePlugin, TiffTags
 from PIL.PngImagePlugin import PngInfo
 
 from animed import __version__
@@ -177,6 +178,30 @@ def test_profiles_that_a_converter_wrote_as_text_are_read() -> None:
     assert opened(data).getexif()[MODEL] == "Model 1"
     assert "<xmp:Rating>4</xmp:Rating>" in said(data)
     assert "<rdf:li>beach</rdf:li>" in said(data)
+
+
+def test_a_title_of_several_words_over_the_digits_is_no_matter() -> None:
+    """Some converters call the text "IPTC profile", others "iptc"."""
+    chunks = PngInfo()
+    block = iim((2, 25, b"beach"))
+    chunks.add_text("Raw profile type iptc", f"\nIPTC profile\n      {len(block)}\n{block.hex()}\n", zip=True)
+    assert "<rdf:li>beach</rdf:li>" in said(picture(photo("png", pnginfo=chunks)))
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_keywords_of_a_tiff_are_found_as_numbers_of_four_bytes(order: str) -> None:
+    """Most programs give the block of a TIFF a wrong kind, and some turn its bytes around for that."""
+    block = iim((2, 25, b"beach"), (2, 25, b"a long day there"))
+    block += bytes(-len(block) % 4)
+    stored = struct.pack("<8I", *struct.unpack(f"{order}8I", block))
+    tags = TiffImagePlugin.ImageFileDirectory_v2()
+    tags.tagtype[33_723] = TiffTags.UNDEFINED
+    tags[33_723] = stored
+    as_bytes = struct.pack("<HHI", 33_723, TiffTags.UNDEFINED, len(stored))
+    as_numbers = struct.pack("<HHI", 33_723, TiffTags.LONG, len(stored) // 4)
+    xmp = said(picture(photo("tiff", tiffinfo=tags).replace(as_bytes, as_numbers)))
+    assert "<rdf:li>beach</rdf:li>" in xmp
+    assert "<rdf:li>a long day there</rdf:li>" in xmp
 
 
 # ---- When the photo was taken --------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ READ: Final = 64 * 1024
 READS_A_TURN: Final = 4  # so that a worker that never stops talking cannot hold the loop
 WINDOW: Final = 10.0  # seconds
 LINES_A_WINDOW: Final = 200
-ALIKE_A_WINDOW: Final = 5  # that differ in digits only: a library may complain of each tag and each row of one odd photo
+ALIKE_A_WINDOW: Final = 5  # that differ in digits only: libraries complain of each tag and each row of an odd photo
 _DIGITS: Final = re.compile(rb"[0-9]+")
 
 

@@ -114,6 +114,13 @@ def resource(data: bytes) -> bytes:
     return b""
 
 
+def unswapped(block: bytes) -> bytes:
+    """Return an IIM block whose bytes programs may have turned around in fours, because they took them for numbers."""
+    if block[:1] == bytes([_MARK]) or block[3:4] != bytes([_MARK]):
+        return block
+    return b"".join(block[at : at + 4][::-1] for at in range(0, len(block), 4))
+
+
 def _datasets(block: bytes) -> Iterator[DataSet]:
     """Yield the datasets of a block up to the first that is no whole one."""
     at = 0

@@ -6,7 +6,6 @@ Malformed metadata are common, and never a reason to fail a photo: what cannot b
 from __future__ import annotations
 
 import binascii
-import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -71,8 +70,8 @@ def extract(image: Image.Image, data: bytes = b"") -> Notes:
     A TIFF, and what cameras make of it for raw pictures, has its EXIF tags in its own directories.
     """
     whole = data if data.startswith(ifd.HEADERS) else _exif(image)
-    record, block = exif.read(whole), iptc.read(_iptc(image))
-    packet = _bytes(image.info.get("xmp")) or _profile(image, "xmp") or _tag(image, _XMP_TAG)
+    record, block = exif.read(whole), iptc.read(_iptc(image, data))
+    packet = _bytes(image.info.get("xmp")) or _profile(image, "xmp") or _tag(image, data, _XMP_TAG)
     packet = packet if len(packet) <= xmp.MAX_READ else b""
     stored = image.info.get("original_orientation") or orientation(image)
     turned = stored != _UPRIGHT or exif.turned(whole)
@@ -124,36 +123,38 @@ def _exif(image: Image.Image) -> bytes:
     return _bytes(image.info.get("exif")) or _profile(image, "exif") or _profile(image, "APP1")
 
 
-def _iptc(image: Image.Image) -> bytes:
+def _iptc(image: Image.Image, data: bytes) -> bytes:
     """Return the IIM block of a picture, wherever its format has it."""
     resources = image.info.get("photoshop")
     if isinstance(resources, dict):
         return _bytes(resources.get(_IPTC_RESOURCE))
     profile = _profile(image, "iptc")
-    return iptc.resource(profile) or profile or iptc.resource(_tag(image, _PHOTOSHOP_TAG)) or _tag(image, _IPTC_TAG)
+    tagged = iptc.resource(_tag(image, data, _PHOTOSHOP_TAG)) or iptc.unswapped(_tag(image, data, _IPTC_TAG))
+    return iptc.resource(profile) or profile or tagged
 
 
-def _tag(image: Image.Image, tag: int) -> bytes:
-    """Return a TIFF's tag as bytes; some programs write bytes as numbers of four."""
-    tags = getattr(image, "tag_v2", None)
-    if tags is None:
-        return b""
+def _tag(image: Image.Image, data: bytes, tag: int) -> bytes:
+    """Return a tag of a TIFF, or of a raw file that is built alike, as the bytes that it is in its file.
+
+    Many programs call bytes numbers of four, of which Pillow gives the first.
+    """
+    tree = ifd.parse(data) if data.startswith(ifd.HEADERS) else None
+    if tree is not None and tag in tree.main:
+        return tree.main[tag].value
     try:
-        value = tags.get(tag)
-        if isinstance(value, tuple) and value and isinstance(value[0], int):
-            return struct.pack(f"<{len(value)}{'I' if max(value) > 255 else 'B'}", *value)  # noqa: PLR2004 - a byte
+        value = getattr(image, "tag_v2", {}).get(tag)
     except BROKEN:
         return b""
     return _bytes(value[0] if isinstance(value, tuple) and value else value)
 
 
 def _profile(image: Image.Image, name: str) -> bytes:
-    """Return a profile that a converter wrote into a PNG as text: its name, its length, and hexadecimal digits."""
+    """Return a profile that a converter wrote into a PNG as text: a title, its length, and hexadecimal digits."""
     text = image.info.get(f"Raw profile type {name}")
     if not isinstance(text, str) or len(text) > _MOST_TEXT:
         return b""
     try:
-        return binascii.unhexlify("".join(text.split()[2:]))
+        return binascii.unhexlify("".join("".join(text.strip().splitlines()[2:]).split()))
     except (binascii.Error, ValueError):
         return b""
 
