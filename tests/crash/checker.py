@@ -4,7 +4,8 @@ The rules, where they need a word:
 
 * A version is a content under a name; the same content again under that name, with another time or after an absence, is
   the same version. A version that was left in place must have its outcome; one that was replaced or taken away may.
-* A photo's outcome is a picture that carries its mark. A file that is no photo fails, with a reason of its kind.
+* A photo's outcome is a picture that carries its mark. What was saved once more carries the mark of the first, and may
+  share its picture, of whatever size that is. A file that is no photo fails, with a reason of its kind.
 * A version has one picture at most, whatever the recipes were, and one outcome line at most. A kill -9 of the service
   may cost one line, never the outcome; a failure is then among those that `animed failed` tells.
 * A failed file is tried again when its stat changes, and may then fail once more for each such change.
@@ -15,6 +16,7 @@ The rules, where they need a word:
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 _UNFINISHED: Final = ("truncated", "not_an_image", "empty", "changed")
 # What a service manager does not start again: configuration, workers, a second instance.
 _FINAL_STATUSES: Final = frozenset({4, 69, 78})
+_MONTH: Final = re.compile("[0-9]{4}/[0-9]{2}")
 _BY_SIGNAL: Final = {"TERM": -15, "KILL": -9}
 
 
@@ -50,7 +53,11 @@ def check(story: Story, evidence: Evidence) -> list[Breach]:
 class _Check:
     def __init__(self, story: Story, evidence: Evidence) -> None:
         self._story, self._evidence = story, evidence
-        self._photos = {(inbox, path.rpartition(".")[0]): photo for (inbox, path), photo in story.photos.items()}
+        self._photos = {(photo.inbox, photo.stem): photo for photo in story.photos.values()}
+        self._shapes: defaultdict[str, set[tuple[int, int]]] = defaultdict(set)  # of all that carry a mark
+        for version in (version for photo in story.photos.values() for version in photo.versions):
+            if version.content.shape is not None:
+                self._shapes[version.content.mark].add(version.content.shape)
         self._pictures: defaultdict[tuple[str, str, str], list[Drawn]] = defaultdict(list)  # inbox, path, mark
         self._lines: defaultdict[tuple[str, str], list[Line]] = defaultdict(list)
         self._lost = 0  # outcomes without a line
@@ -98,22 +105,29 @@ class _Check:
     def _placed(self) -> Iterator[Breach]:
         """Judge every file in the outputs, and sort the pictures by what they are of."""
         for drawn in self._evidence.pictures:
-            photo = self._photos.get((drawn.inbox, drawn.stem)) if drawn.stem else None
-            if photo is None or drawn.path.rpartition("/")[2].startswith("."):
-                yield Breach(f"a file in the output that is no photo's picture: {drawn.full}", photo)
+            photo = self._photo_of(drawn)
+            if photo is None:
+                yield Breach(f"a file in the output that is no photo's picture: {drawn.full}")
+            elif not _may_lie(drawn, photo):
+                yield Breach(f"a picture in a folder that no layout leads to: {drawn.full}", photo)
             elif drawn.mark is None or drawn.size is None:
                 yield Breach(f"a picture that is not whole: {drawn.full}", photo)
             elif (content := photo.marked(drawn.mark)) is None:
                 yield Breach(f"a picture of a content that its photo never had ({drawn.mark!r}): {drawn.full}", photo)
             else:
                 self._pictures[photo.inbox, photo.path, drawn.mark].append(drawn)
-                if drawn.size not in _sizes(content):
+                if drawn.size not in _sizes(self._shapes[drawn.mark]):
                     yield Breach(f"a picture of the wrong size {drawn.size} ({content.shape}): {drawn.full}", photo)
         for (inbox, path, mark), drawn_ones in self._pictures.items():
             photo = self._story.photos[inbox, path]
             if len(drawn_ones) > photo.runs(mark):
                 names = ", ".join(drawn.path for drawn in drawn_ones)
                 yield Breach(f"{len(drawn_ones)} pictures of {photo.runs(mark)} version(s) {mark!r}: {names}", photo)
+
+    def _photo_of(self, drawn: Drawn) -> Photo | None:
+        """Return the photo that a picture is named after."""
+        named = (self._photos.get((drawn.inbox, part)) for part in drawn.parts)
+        return next((photo for photo in named if photo is not None), None)
 
     def _picture_lines(self) -> Iterator[Breach]:
         """Hold outcome lines against pictures: each names a picture of its photo, no two the same."""
@@ -125,7 +139,7 @@ class _Check:
                 continue
             output = str(line.fields["output"])
             told[output] += 1
-            if (drawn := there.get(output)) is None or self._photos[drawn.inbox, drawn.stem or ""] is not photo:
+            if (drawn := there.get(output)) is None or self._photo_of(drawn) is not photo:
                 yield Breach(f"life {line.life}: {line.event} without a picture of that photo: {output}", photo)
             elif (size := (line.fields["out_width"], line.fields["out_height"])) not in {drawn.size, (None, None)}:
                 yield Breach(f"life {line.life}: {line.event} says {size}, the picture is {drawn.size}", photo)
@@ -245,11 +259,15 @@ def _is_of(reason: str, kinds: Iterable[str]) -> bool:
     return reason.partition(":")[0] in kinds
 
 
-def _sizes(content: Content) -> set[tuple[int, int]]:
-    """Return the sizes that a photo's picture may have, at every size that was ever configured."""
-    if content.shape is None:
-        return set()
-    return {_fit(content.shape, edge) for edge in EDGES}
+def _may_lie(drawn: Drawn, photo: Photo) -> bool:
+    """Say whether some layout leads there: the photo's folder, none, or its month."""
+    folder = drawn.path.rpartition("/")[0]
+    return folder in {"", photo.path.rpartition("/")[0]} or bool(_MONTH.fullmatch(folder))
+
+
+def _sizes(shapes: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Return the sizes that a picture of these may have, at every size that was ever configured."""
+    return {size for shape in shapes for size in (shape, *(_fit(shape, edge) for edge in EDGES))}
 
 
 def _fit(shape: tuple[int, int], edge: int) -> tuple[int, int]:

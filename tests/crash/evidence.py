@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from .service import Life
 
 OUTCOMES: Final = ("file.done", "file.duplicate", "file.skipped", "file.failed")
-_NAME: Final = re.compile(r"(?P<stem>.+)\.cel(?:-[0-9]+)?\.(?:jpg|png|webp)")
+_NAME: Final = re.compile(r"[^.].*\.(?:jpg|png|webp|avif)")
+_BETWEEN: Final = re.compile(r"[._-]")  # what stands between the fields of a picture's name
 
 # Errors that the run causes: a full state folder, and a configuration that cannot be used.
 _BROUGHT_ABOUT: Final = frozenset({"disk.low", "config.rejected"})
@@ -38,10 +39,10 @@ class Drawn:
     size: tuple[int, int] | None
 
     @property
-    def stem(self) -> str | None:
-        """Return the photo's path without its ending, or None when this is not called like a picture."""
-        found = _NAME.fullmatch(self.path)
-        return found["stem"] if found else None
+    def parts(self) -> list[str]:
+        """Return the parts of the name, one of which is the photo's; none when this is not called like a picture."""
+        name = self.path.rpartition("/")[2]
+        return _BETWEEN.split(name) if _NAME.fullmatch(name) else []
 
 
 @dataclass(frozen=True, slots=True)

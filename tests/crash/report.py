@@ -32,13 +32,20 @@ def summary(story: Story, evidence: Evidence) -> str:
     left = [photo.last for photo in story.photos.values() if photo.last is not None]
     good = sum(version.content.shape is not None for version in left)
     ends = Counter(str(life.status) for life in evidence.lives)
+    alike = sum(bool(line.fields.get("distance")) for line in evidence.outcomes)
+    endings = Counter(drawn.path.rpartition(".")[2] for drawn in evidence.pictures)
     return (
         f"photos: {len(story.photos)} names, {versions} versions, {good} good and {len(left) - good} broken ones left"
         f" in place, {len(story.litter)} files never to be taken\n"
-        f"pictures: {len(evidence.pictures)}; originals moved: {len(evidence.processed)}\n"
+        f"pictures: {len(evidence.pictures)} ({_counts(endings)}), {alike} shared with a photo that looks alike;"
+        f" originals moved: {len(evidence.processed)}\n"
         f"lives of the service: {len(evidence.lives)}, ended by: {dict(sorted(ends.items()))}\n"
         f"log: {_events(evidence)}"
     )
+
+
+def _counts(counted: Counter[str]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in sorted(counted.items()))
 
 
 def _events(evidence: Evidence) -> str:
@@ -49,7 +56,7 @@ def _events(evidence: Evidence) -> str:
             event = text.partition('"event": "')[2].partition('"')[0]
             if not event.startswith(("file.", "batch.", "daemon.dump", "worker.output")) or event == "file.retry":
                 told[event] += 1
-    return ", ".join(f"{event} {count}" for event, count in sorted(told.items()))
+    return _counts(told)
 
 
 def describe(breach: Breach, evidence: Evidence) -> str:
@@ -62,9 +69,8 @@ def describe(breach: Breach, evidence: Evidence) -> str:
         for text in life.lines():
             if f'/{photo.path}"' in text and photo.inbox in text:
                 rows.append(f"  life {life.number:4}: {_short(text)}")
-    stem = photo.path.rpartition(".")[0]
     for drawn in evidence.pictures:
-        if (drawn.inbox, drawn.stem) == (photo.inbox, stem):
+        if drawn.inbox == photo.inbox and photo.stem in drawn.parts:
             rows.append(f"  picture {drawn.path}: mark {drawn.mark!r}, size {drawn.size}")
     failed = [reason for inbox, path, reason in evidence.failed if (inbox, path) == (photo.inbox, photo.path)]
     rows.append(f"  among the failures: {failed}")

@@ -13,7 +13,33 @@ if TYPE_CHECKING:
     from .ground import Ground
 
 EDGES: Final = (64, 80, 96)  # what max_edge may be
+_DEDUPE: Final = ("similar", "similar", "similar", "content", "path")
+_LAYOUTS: Final = ("mirror", "mirror", "flat", "date")
+_NAMES: Final = (
+    "{stem}.{style}{ext}", "{stem}.{style}{ext}", "{stem}{counter}{ext}", "{date}_{stem}.{style}{counter}{ext}",
+    "{inbox}.{folder}.{stem}{counter}{ext}",
+)  # fmt: skip
+_FORMATS: Final = ("same", "same", "jpeg", "png", "webp", "avif")
 _WATCHES: Final = ("native", "native", "auto", "poll", "both")
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """What an inbox does with its photos."""
+
+    dedupe: str = "content"
+    layout: str = "mirror"
+    name: str = "{stem}.{style}{ext}"
+    size: str = "styled"
+    format: str = "same"
+
+    @classmethod
+    def drawn(cls, dice: random.Random) -> Habits:
+        """Return habits at random."""
+        return cls(
+            dice.choice(_DEDUPE), dice.choice(_LAYOUTS), dice.choice(_NAMES), dice.choice(("styled", "original")),
+            dice.choice(_FORMATS),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +51,15 @@ class Settings:
     max_edge: int = 64
     strength: float = 1.0
     batch: int = 8
+    workers: int = 1
+    habits: tuple[Habits, ...] = tuple(Habits() for _ in INBOXES)
 
     @classmethod
     def drawn(cls, dice: random.Random) -> Settings:
         """Return settings at random."""
         return cls(
             dice.choice(_WATCHES), dice.randint(60, 95), dice.choice(EDGES), dice.choice((1.0, 1.0, 0.6)),
-            dice.choice((1, 3, 8)),
+            dice.choice((1, 3, 8)), dice.choice((1, 1, 2)), tuple(Habits.drawn(dice) for _ in INBOXES),
         )  # fmt: skip
 
     def text(self, ground: Ground) -> str:
@@ -39,7 +67,7 @@ class Settings:
         head = (
             f"version: 1\nstate_dir: {ground.state}\n"
             "limits: {min_free: 0}\n"
-            "workers: {count: 1, threads: 1, nice: 0, stop_timeout: 5s}\n"
+            f"workers: {{count: {self.workers}, threads: 1, nice: 0, stop_timeout: 5s}}\n"
             f"batch: {{max_size: {self.batch}, max_wait: 50ms}}\n"
             # A photo that is in a worker when that is killed must not be given up for it: we kill many.
             "retry: {attempts: 3, delay: 500ms, factor: 2, max_delay: 2s, crash_attempts: 50}\n"
@@ -48,10 +76,16 @@ class Settings:
             f"strength: {self.strength}, stable_for: 300ms, stable_max: 3s, rescan_interval: 4s, poll_interval: 1s}}\n"
             "inboxes:\n"
         )
-        return head + "".join(self._inbox(ground, name) for name in INBOXES)
+        return head + "".join(
+            self._inbox(ground, name, habits) for name, habits in zip(INBOXES, self.habits, strict=True)
+        )
 
-    def _inbox(self, ground: Ground, name: str) -> str:
-        text = f"  - name: {name}\n    path: {ground.inbox(name)}\n    output: {ground.output(name)}\n"
+    def _inbox(self, ground: Ground, name: str, habits: Habits) -> str:
+        text = (
+            f"  - name: {name}\n    path: {ground.inbox(name)}\n    output: {ground.output(name)}\n"
+            f"    dedupe: {habits.dedupe}\n    layout: {habits.layout}\n    output_name: '{habits.name}'\n"
+            f"    output_size: {habits.size}\n    output_format: {habits.format}\n"
+        )
         if name in MARKED:
             text += "    require_marker: true\n"
         if name == "moving":

@@ -53,6 +53,11 @@ class Photo:
     acts: list[tuple[float, str]] = field(default_factory=list)
 
     @property
+    def stem(self) -> str:
+        """Return its name without folder and ending; no other photo of its inbox has the same."""
+        return self.path.rpartition("/")[2].rpartition(".")[0]
+
+    @property
     def last(self) -> Version | None:
         """Return the version that is to have an outcome: the last one, where it was left in place."""
         return self.versions[-1] if self.versions and self.present else None

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
     from .story import Content, Photo, Story
 
-_EXTENSIONS: Final = ("jpg", "jpg", "jpg", "png", "webp")
+_EXTENSIONS: Final = ("jpg", "jpg", "jpg", *contents.EXTENSIONS)
+_SPELLINGS: Final = (  # names that some file systems take for one
+    ("Strand", "STRAND"), ("weiß", "WEISS"), ("caf\u00e9", "cafe\u0301"), ("\u00c5ngstr\u00f6m", "a\u030angstro\u0308m"),
+)  # fmt: skip
 _LITTER: Final = (
     ".syncthing.{}.jpg.tmp", "{}.jpg.part", ".{}.jpg", "~${}.jpg", "{}.txt", "{}.jpg.crdownload", "._{}.jpg",
     "{}.sync-conflict-20260131-101500-ABCDEFG.jpg", "@eaDir/{}.jpg", ".stversions/{}.jpg", "{}.jpg.tmp", "{}",
@@ -53,7 +56,8 @@ class Writer:
         self._habits: list[tuple[Callable[[], None], int]] = [
             (self.slow, 12), (self.rename, 14), (self.link, 8), (self.replace, 7), (self.delete, 5),
             (self.fleeting, 5), (self.folder, 4), (self.syncthing, 12), (self.duplicate, 8), (self.broken, 8),
-            (self.litter, 6), (self.touch, 5), (self.burst, 2), (self.repair, 3),
+            (self.litter, 6), (self.touch, 5), (self.burst, 2), (self.repair, 3), (self.resave, 10), (self.series, 6),
+            (self.spelling, 4),
         ]  # fmt: skip
         if in_place:
             # Not where originals are moved away: a writer that still holds the file open would write to what was moved.
@@ -189,12 +193,33 @@ class Writer:
             data, content, _ = self.dice.choice(same)
         self._rename_in(photo, data, content)
 
+    def resave(self) -> None:
+        """Bring an earlier photo as another program has saved it, perhaps smaller."""
+        first = self._recent()
+        if first is not None:
+            self._resave_in(*first)
+
+    def series(self) -> None:
+        """Bring a photo and copies of it that other programs saved, all at once."""
+        photo, data, content = self._new()
+        self._rename_in(photo, data, content)
+        if not photo.path.endswith(".heic"):
+            for _ in range(self.dice.randint(1, 4)):
+                self._resave_in(data, content)
+
+    def spelling(self) -> None:
+        """Bring two photos at once whose names differ in the case of letters, or in the form of an accent."""
+        number, ext = self._number(), self.dice.choice(_EXTENSIONS)
+        for name in self.dice.choice(_SPELLINGS):
+            self._rename_in(self._open(f"p{number}{name}.{ext}"), *self._good(ext))
+
     def broken(self) -> None:
         """Bring what is named like a photo and is none."""
         kind = self.dice.choice(contents.BAD)
         number = self._number()
-        photo = self._open(f"bad{number}.{'png' if kind == 'huge' else 'jpg'}")
-        data, content = contents.bad(self.dice, f"{self.inbox} {kind} {number}", kind)
+        ext = {"huge": "png", "cut": self.dice.choice(contents.EXTENSIONS)}.get(kind, "jpg")
+        photo = self._open(f"bad{number}.{ext}")
+        data, content = contents.bad(self.dice, f"{self.inbox} {kind} {number}", kind, ext)
         self._rename_in(photo, data, content, f"broken ({kind})")
 
     def repair(self) -> None:
@@ -259,6 +284,16 @@ class Writer:
         there = [photo for photo in self._photos if photo.present]
         recent = there[-8:] if self.dice.random() < 0.7 else there
         return self.dice.choice(recent) if recent else None
+
+    def _recent(self) -> tuple[bytes, Content] | None:
+        """Return what was brought lately, of a kind that can be read here."""
+        there = [(data, content) for data, content, ext in self._goods[-30:] if ext != "heic"]
+        return self.dice.choice(there) if there else None
+
+    def _resave_in(self, data: bytes, content: Content) -> None:
+        ext = self.dice.choice(_EXTENSIONS)
+        photo = self._open(f"p{self._number()}.{ext}")
+        self._rename_in(photo, *contents.resaved(self.dice, data, content.mark, ext), "saved again")
 
     def _rename_in(self, photo: Photo, data: bytes, content: Content, how: str = "renamed in") -> None:
         temp = self._root / f".{photo.path.replace('/', '-')}.Xa3dE9"
