@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections import Counter
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from ledger_steps import KEY, OTHER, OUT, fail, finish, publish, recount, status
@@ -19,6 +19,7 @@ from animed.records import PhotoKey
 from animed.schedule.ledger import Ledger
 from animed.schedule.rows import SCHEMA_VERSION
 from animed.schedule.store import LedgerError, MissingLedgerError, UnusableLedgerError
+from animed.system import System
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -127,6 +128,28 @@ def test_a_ledger_of_the_third_format_is_taken_on(path: str) -> None:
         assert ledger.fingerprints(KEY.inbox) == [(OTHER.path, "r1", b"looks")]
         ledger.forget([OTHER])
         assert ledger.fingerprints(KEY.inbox) == []
+
+
+def test_whoever_is_quicker_may_take_an_earlier_ledger_on(path: str) -> None:
+    """A command that opens the ledger while the service does is in nobody's way: the format is changed once."""
+    with Ledger.open(path) as ledger:
+        publish(ledger)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("ALTER TABLE photos DROP COLUMN fingerprint")
+        db.execute("PRAGMA user_version = 3")
+
+    quicker = [path]
+
+    class Late(System):
+        def query(self, connection: sqlite3.Connection, sql: str, parameters: tuple[Any, ...] = ()) -> list[Any]:
+            if sql == "BEGIN IMMEDIATE" and quicker:
+                Ledger.open(quicker.pop(), create=False).close()
+            return super().query(connection, sql, parameters)
+
+    with Ledger.open(path, system=Late()) as ledger:
+        assert ledger.get(KEY) is not None
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
 
 
 def test_a_foreign_database_is_left_alone(path: str) -> None:
@@ -264,6 +287,39 @@ here("closed")
 
 def child(path: str, point: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", CHILD, path, point], stdout=subprocess.PIPE)
+
+
+DYING = """
+import os, signal, sys
+from animed.schedule.ledger import Ledger
+from animed.system import System
+
+class Dying(System):
+    def commit(self, connection):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+Ledger.open(sys.argv[1], system=Dying())
+"""
+
+
+def test_kill_9_in_the_middle_of_a_change_of_format_changes_nothing(path: str) -> None:
+    """The ledger is of the earlier format then, with all its rows, and taken on by the next start."""
+    with Ledger.open(path) as ledger:
+        publish(ledger)
+        finish(ledger)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("DROP INDEX photos_by_fold")
+        for column in ("taken", "fold", "fingerprint"):
+            db.execute(f"ALTER TABLE photos DROP COLUMN {column}")
+        db.execute("PRAGMA user_version = 2")
+    killed = subprocess.run([sys.executable, "-c", DYING, path], check=False, timeout=60)
+    assert killed.returncode == -signal.SIGKILL
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (2,)
+        assert "fold" not in [column[1] for column in db.execute("PRAGMA table_info(photos)")]
+    with Ledger.open(path) as ledger:
+        assert status(ledger) == "done"
+        assert ledger.output_owner(OUT.upper(), folds=True) == KEY
 
 
 @pytest.mark.parametrize(

@@ -160,22 +160,25 @@ class Store:
         if empty:
             self._make_schema()
         elif version < SCHEMA_VERSION:
-            self._migrate(version)
+            self._migrate()
 
     def _check_origin(self, version: int, *, empty: bool) -> None:
         if empty and version == 0:
             return
         if self._pragma("application_id") != APPLICATION_ID:
             raise UnusableLedgerError("this is not a ledger of animed", remedy=_MOVE_AWAY, path=self.path)
+        self._refuse_newer(version)
+        verdict = self.read("PRAGMA quick_check(1)")[0][0]
+        if verdict != "ok":
+            raise _damaged(self.path, " ".join(verdict.split()))
+
+    def _refuse_newer(self, version: int) -> None:
         if version > SCHEMA_VERSION:
             raise UnusableLedgerError(
                 f"the ledger was made by a newer version of animed (format {version}, known up to {SCHEMA_VERSION})",
                 remedy="install that version again, or " + _MOVE_AWAY,
                 path=self.path,
             )
-        verdict = self.read("PRAGMA quick_check(1)")[0][0]
-        if verdict != "ok":
-            raise _damaged(self.path, " ".join(verdict.split()))
 
     def _make_schema(self) -> None:
         with self.write() as db:
@@ -185,10 +188,13 @@ class Store:
             db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
-    def _migrate(self, version: int) -> None:
+    def _migrate(self) -> None:
         """Bring a ledger of an earlier format up to date, whole or not at all."""
         self._connection.create_function("folded", 1, folded, deterministic=True)
         with self.write() as db:
+            # Only now is it certain: a command may open the ledger while the service does, and be the quicker one.
+            version = self._pragma("user_version")
+            self._refuse_newer(version)
             for earlier in range(version, SCHEMA_VERSION):
                 for statement in MIGRATIONS[earlier]:
                     db.execute(statement)

@@ -16,23 +16,32 @@ from typing import Final
 INBOXES: Final = ("phone", "camera", "moving")
 MARKED: Final = ("phone", "moving")  # these prove by a marker file that their disk is there
 MARKER: Final = ".animed-inbox"
+FOLDING: Final = "camera"  # whose output may be a disk that takes all spellings of a name for one
 MIB: Final = 1 << 20
+_FOLDER: Final = ("setpriv", "--pdeathsig", "KILL", "lowntfs-3g", "-o", "ignore_case,no_detach")
+_MOUNT_S: Final = 20.0
 _BUSY_S: Final = 3.0  # how long a disk that is being written to is asked to turn read-only
 
 
 class Ground:
-    """Inboxes, outputs, state and all that belongs to a run. `mounts`: this process may mount file systems."""
+    """Inboxes, outputs, state and all that belongs to a run.
 
-    def __init__(self, *, mounts: bool, disk_mib: int, above: Path | None = None) -> None:
+    `mounts`: this process may mount file systems. `folding`: one output is to fold names, where a file system for that
+    is to be had.
+    """
+
+    def __init__(self, *, mounts: bool, disk_mib: int, folding: bool = False, above: Path | None = None) -> None:
         self.root = Path(tempfile.mkdtemp(prefix="animed-crash-", dir=above)).resolve()
         self.mounts = mounts
         self.real, self.disk, self.state = self.root / "real", self.root / "disk", self.root / "state"
         self.outside, self.logs, self.temporary = self.root / "outside", self.root / "logs", self.root / "tmp"
         self.config, self.clock = self.root / "config.yaml", self.root / "clock"
         self.read_only = False
+        self.folding = mounts and folding and all(map(shutil.which, ("mkntfs", _FOLDER[0], _FOLDER[3])))
         self.away: set[str] = set()  # inboxes that are unmounted
         self.ballast: set[str] = set()  # disks that are full
         self._mounted: list[Path] = []
+        self._server: subprocess.Popen[bytes] | None = None  # of the disk that folds names
         self._make(disk_mib)
 
     def _make(self, disk_mib: int) -> None:
@@ -53,6 +62,24 @@ class Ground:
                 (self.root / "inbox" / name).mkdir()
                 self._mount(self.inbox(name), "--bind", str(self.real / name))
         (self.disk / "processed").mkdir()
+        if self.folding:
+            self._serve(self.output(FOLDING), disk_mib)
+
+    def _serve(self, place: Path, mib: int) -> None:
+        """Mount a disk of Windows. It neither fills nor turns read-only, for it is none of memory."""
+        image = self.root / "windows.img"
+        with image.open("wb") as file:
+            file.truncate(mib * MIB)
+        _call("mkntfs", "-F", "-q", str(image))
+        self._server = subprocess.Popen(
+            [*_FOLDER, str(image), str(place)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        self._mounted.append(place)
+        end = time.monotonic() + _MOUNT_S
+        while not place.is_mount():
+            if self._server.poll() is not None or time.monotonic() > end:
+                raise RuntimeError(f"{place} cannot be mounted")
+            time.sleep(0.05)
 
     def inbox(self, name: str) -> Path:
         """Return the folder that the service watches; the writers use `real`, which is never unmounted."""
@@ -147,6 +174,9 @@ class Ground:
                 shutil.copytree(self.root / name, self.root / f"{name}-kept", ignore=shutil.ignore_patterns("*.sock"))
         for place in reversed(self._mounted):
             _tried("umount", "-l", str(place))
+        if self._server is not None:
+            self._server.kill()
+            self._server.wait()
         if not keep:
             shutil.rmtree(self.root)
 

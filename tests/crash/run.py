@@ -16,7 +16,7 @@ from . import report
 from .checker import check
 from .evidence import gather, pictures, sha_of
 from .faults import Faults
-from .ground import INBOXES, Ground
+from .ground import FOLDING, INBOXES, Ground
 from .plan import plan, possible
 from .service import Service
 from .settings import Settings
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 STILL_S: Final = 240.0  # without any progress, the service has stopped working, however slow the machine is
 QUIET_S: Final = 6.0  # longer than a rescan's interval: what is to come has come
 _LOOK_S: Final = 1.0
+_FOLDING: Final = 0.5  # how often an output folds names
 CROWD: Final = 200  # photos that may wait before the writers take a break
 
 
@@ -51,7 +52,8 @@ class Options:
 def run(options: Options) -> int:
     """Run, print what came of it, and return the exit status; leaves nothing behind, unless it is to be looked at."""
     signal.signal(signal.SIGTERM, _interrupt)
-    ground = Ground(mounts=options.mounts, disk_mib=64 + round(options.seconds / 60) * 16)
+    folding = random.Random(f"{options.seed} disk").random() < _FOLDING
+    ground = Ground(mounts=options.mounts, disk_mib=64 + round(options.seconds / 60) * 16, folding=folding)
     broken: list[Breach] | None = None
     try:
         broken = Run(options, ground).all()
@@ -95,6 +97,8 @@ class Run:
         """Do everything, print the verdict, and return the broken promises."""
         kinds, left_out = possible(self._ground)
         report.say(f"seed {self._options.seed}, {self._options.seconds:.0f} s, in {self._ground.root}")
+        if self._ground.folding:
+            report.say(f"the output of {FOLDING} folds names, and neither fills nor turns read-only")
         for kind, why in left_out.items():
             report.say(f"left out: {kind} ({why})")
         try:
