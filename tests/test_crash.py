@@ -199,6 +199,17 @@ def kept_original(world: World) -> None:
     world.say("original.kept", world.moved, level="warning")
 
 
+def shared_with_another(world: World) -> None:
+    """Give a photo the picture of one that does not look like it at all."""
+    world.draw(second := world.bring("phone", "second.jpg"))
+    world.picture(second).write_bytes(world.picture(world.good).read_bytes())
+
+
+def wrong_folder(world: World) -> None:
+    (world.ground.output("phone") / "elsewhere").mkdir()
+    world.picture(world.good).rename(world.ground.output("phone") / "elsewhere" / "good.cel.jpg")
+
+
 def left_stage(world: World) -> None:
     (world.ground.output("phone") / ".syncthing.animed-1-2.tmp").write_bytes(b"x")
 
@@ -286,6 +297,8 @@ def orphan(world: World) -> None:
         (changed_moved_original, "a processed file that is no original: moved.jpg"),
         (unmoved_original, "an original was not moved: moved.jpg"),
         (kept_original, "an original was not moved: moved.jpg"),
+        (shared_with_another, "a content that its photo never had"),
+        (wrong_folder, "a folder that no layout leads to"),
         (left_stage, "no photo's picture"),
         (left_private_name, "a file in an inbox that nobody left there"),
         (left_part, "a processed file that is no original"),
@@ -318,6 +331,39 @@ def test_an_original_that_was_touched_meanwhile_may_be_kept(world: World) -> Non
     assert "an original was not moved" in world.broken()
     world.say("original.kept", world.moved, level="warning")
     assert world.broken() == ""
+
+
+def test_a_photo_that_was_saved_again_may_have_the_picture_of_the_first(world: World) -> None:
+    """Both carry the mark of the first; a picture has the size of one of them, whichever name and folder it has."""
+    source = contents.good(world.dice, "scene", "jpg")
+    for name, (data, content) in (
+        ("one.jpg", source),
+        ("two.jpg", contents.resaved(world.dice, source[0], "scene", "jpg")),
+    ):
+        photo = world.story.photo("phone", name)
+        world.story.complete(photo, content, "brought")
+        world.original(photo).write_bytes(data)
+        world.draw(photo)
+    picture, other = (world.picture(Photo("phone", name)) for name in ("one.jpg", "two.jpg"))
+    other.write_bytes(picture.read_bytes())
+    with Image.open(other) as shared:
+        width, height = shared.size
+    log = [json.loads(line) for line in world.life.log.read_text().splitlines()]
+    log[-1] |= {"event": "file.duplicate", "out_width": width, "out_height": height}
+    world.life.log.write_text("".join(json.dumps(line) + "\n" for line in log))
+    assert world.broken() == ""
+
+
+@pytest.mark.parametrize("ext", contents.EXTENSIONS)
+def test_a_photo_of_every_kind_carries_its_mark(ext: str) -> None:
+    """Without it nobody could say whose picture is whose. What can be read here can be saved again, with the mark."""
+    data, content = contents.good(random.Random(5), "camera 17", ext)
+    assert len(data) == content.size
+    if ext != "heic":
+        with Image.open(io.BytesIO(contents.resaved(random.Random(5), data, content.mark, ext)[0])) as again:
+            again.load()
+            assert contents.mark_of(again) == "camera 17"
+    assert contents.bad(random.Random(5), "camera 17", "cut", ext)[1].reasons == ("truncated",)
 
 
 def test_a_reload_without_its_answer_is_found(world: World) -> None:

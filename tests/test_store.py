@@ -94,7 +94,7 @@ def test_a_ledger_of_an_earlier_format_is_taken_on(path: str) -> None:
         for column in ("moved", "taken", "fold", "fingerprint"):
             db.execute(f"ALTER TABLE photos DROP COLUMN {column}")
         db.execute("PRAGMA user_version = 1")
-    with Ledger.open(path, create=False) as ledger:
+    with Ledger.open(path) as ledger:
         row = ledger.get(KEY)
         assert row is not None
         assert (row.status, row.output, row.moved, row.taken) == ("done", OUT, None, None)
@@ -117,7 +117,7 @@ def test_a_ledger_of_the_third_format_is_taken_on(path: str) -> None:
     with closing(sqlite3.connect(path)) as db:
         db.execute("ALTER TABLE photos DROP COLUMN fingerprint")
         db.execute("PRAGMA user_version = 3")
-    with Ledger.open(path, create=False) as ledger:
+    with Ledger.open(path) as ledger:
         row = ledger.get(KEY)
         assert row is not None
         assert (row.status, row.output, row.moved, row.fingerprint) == ("done", OUT, b"/elsewhere/\xff.jpg", None)
@@ -143,11 +143,53 @@ def test_whoever_is_quicker_may_take_an_earlier_ledger_on(path: str) -> None:
     class Late(System):
         def query(self, connection: sqlite3.Connection, sql: str, parameters: tuple[Any, ...] = ()) -> list[Any]:
             if sql == "BEGIN IMMEDIATE" and quicker:
-                Ledger.open(quicker.pop(), create=False).close()
+                Ledger.open(quicker.pop()).close()
             return super().query(connection, sql, parameters)
 
     with Ledger.open(path, system=Late()) as ledger:
         assert ledger.get(KEY) is not None
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
+
+
+def earlier(path: str, version: int) -> None:
+    """Make a ledger with one finished photo into one of an earlier format."""
+    with Ledger.open(path) as ledger:
+        publish(ledger)
+        finish(ledger)
+    columns = {1: ["moved"], 2: ["taken", "fold"], 3: ["fingerprint"]}
+    with closing(sqlite3.connect(path)) as db:
+        if version <= 2:
+            db.execute("DROP INDEX photos_by_fold")
+        for column in (name for format_, names in columns.items() if format_ >= version for name in names):
+            db.execute(f"ALTER TABLE photos DROP COLUMN {column}")
+        db.execute(f"PRAGMA user_version = {version}")
+
+
+@pytest.mark.parametrize("version", range(1, SCHEMA_VERSION))
+def test_whoever_only_asks_changes_no_format(path: str, version: int) -> None:
+    """A service of the earlier version may be running still: it must find its ledger as it was."""
+    earlier(path, version)
+    with Ledger.open(path, create=False) as ledger:
+        row = ledger.get(KEY)
+        assert row is not None
+        assert (row.status, row.output, row.moved, row.taken, row.fingerprint) == ("done", OUT, None, None, None)
+        assert ledger.output_owner(OUT.upper(), folds=True) == KEY
+        assert ledger.failures() == []
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (version,)
+        assert "fingerprint" not in [column[1] for column in db.execute("PRAGMA table_info(photos)")]
+
+
+@pytest.mark.parametrize("version", range(1, SCHEMA_VERSION))
+def test_whoever_is_to_write_brings_the_format_up_to_date_first(path: str, version: int) -> None:
+    """Behind the lock no service is running; a second time is nothing."""
+    earlier(path, version)
+    with Ledger.open(path, create=False) as ledger:
+        ledger.take_on()
+        ledger.take_on()
+        assert ledger.requeue([KEY]) == [KEY]
+        assert ledger.output_owner(OUT.upper(), folds=True) == KEY
     with closing(sqlite3.connect(path)) as db:
         assert db.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
 
@@ -304,14 +346,7 @@ Ledger.open(sys.argv[1], system=Dying())
 
 def test_kill_9_in_the_middle_of_a_change_of_format_changes_nothing(path: str) -> None:
     """The ledger is of the earlier format then, with all its rows, and taken on by the next start."""
-    with Ledger.open(path) as ledger:
-        publish(ledger)
-        finish(ledger)
-    with closing(sqlite3.connect(path)) as db:
-        db.execute("DROP INDEX photos_by_fold")
-        for column in ("taken", "fold", "fingerprint"):
-            db.execute(f"ALTER TABLE photos DROP COLUMN {column}")
-        db.execute("PRAGMA user_version = 2")
+    earlier(path, 2)
     killed = subprocess.run([sys.executable, "-c", DYING, path], check=False, timeout=60)
     assert killed.returncode == -signal.SIGKILL
     with closing(sqlite3.connect(path)) as db:

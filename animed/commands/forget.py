@@ -84,6 +84,7 @@ def _in_ledger(config: Config, wanted: list[Wanted]) -> Outcome:
     roots = {inbox.name: str(inbox.path) for inbox in config.inboxes}
     # The ledger first: where there is none, the lock would make a state folder.
     with Ledger.open(ledger_path(config.state_dir), create=False) as ledger, InstanceLock(str(config.state_dir)):
+        ledger.take_on()
         known = {each: ledger.below(each.key) for each in wanted}
         keys = dict.fromkeys(key for found in known.values() for key in found)
         forgotten = frozenset(ledger.forget(keys))

@@ -82,6 +82,7 @@ def _through_service(config: Config, wanted: list[Wanted], which: Which, ask: As
 def _in_ledger(config: Config, wanted: list[Wanted], which: Which) -> Outcome:
     # The ledger first: where there is none, the lock would make a state folder.
     with Ledger.open(ledger_path(config.state_dir), create=False) as ledger, InstanceLock(str(config.state_dir)):
+        ledger.take_on()
         if which == "outdated":
             return Outcome(len(ledger.requeue(ledger.outdated(recipes_in_use(config)))))
         failing = {row.key for row in ledger.failures()}

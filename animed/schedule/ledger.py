@@ -56,6 +56,10 @@ class Ledger(Reader):
             store.close()
             raise
 
+    def take_on(self) -> None:
+        """Bring a ledger up to date that was opened to be read; call it, holding the lock, before writing."""
+        self._store.take_on()
+
     def touch(self, key: PhotoKey, stat: FileStat) -> bool:
         """Remember a new stat of the same content; False when the photo is not known (any more)."""
         return self._amend(

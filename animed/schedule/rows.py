@@ -71,6 +71,13 @@ MIGRATIONS: Final = {
     3: ("ALTER TABLE photos ADD COLUMN fingerprint BLOB",),
 }
 
+# How a ledger of each earlier format reads as one of the next.
+READINGS: Final = {
+    1: "NULL AS moved",
+    2: "NULL AS taken, CASE WHEN output IS NOT NULL THEN folded(output) END AS fold",
+    3: "NULL AS fingerprint",
+}
+
 _COLUMNS = (
     "inbox, path, size, mtime_ns, ctime_ns, status, sha256, recipe, style, attempts, crashes, reason, detail, output, "
     "stage_device, stage_inode, stage_size, stage_sha256, stage_name, stage_folder, "

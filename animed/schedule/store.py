@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from animed.errors import EXIT_CONFIG, AnimedError
 from animed.folding import folded
-from animed.schedule.rows import APPLICATION_ID, MIGRATIONS, SCHEMA, SCHEMA_VERSION
+from animed.schedule.rows import APPLICATION_ID, MIGRATIONS, READINGS, SCHEMA, SCHEMA_VERSION
 from animed.system import REAL, System
 
 if TYPE_CHECKING:
@@ -86,6 +86,8 @@ class Store:
     ) -> Store:
         """Open and check the database; with `create` make it, and its folder, where it is missing.
 
+        Only with `create` is a database of an earlier format changed: a service of that version may have it open.
+        Others read it as it is, and call `take_on` before they write.
         Raise MissingLedgerError or UnusableLedgerError when it cannot be used.
         """
         path = os.path.abspath(path)
@@ -160,7 +162,8 @@ class Store:
         if empty:
             self._make_schema()
         elif version < SCHEMA_VERSION:
-            self._migrate()
+            self._connection.create_function("folded", 1, folded, deterministic=True)
+            self._migrate() if create else self._read_as_new(version)
 
     def _check_origin(self, version: int, *, empty: bool) -> None:
         if empty and version == 0:
@@ -188,11 +191,23 @@ class Store:
             db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
+    def take_on(self) -> None:
+        """Bring a database up to date that was opened to be read; whoever calls this holds the state folder's lock."""
+        if self._pragma("user_version") < SCHEMA_VERSION:
+            with _translated(self.path):
+                self._connection.execute("DROP VIEW temp.photos")
+            self._migrate()
+
+    def _read_as_new(self, version: int) -> None:
+        """Let a ledger of an earlier format look as if it were up to date, for this connection only."""
+        columns = ", ".join(READINGS[earlier] for earlier in range(version, SCHEMA_VERSION))
+        self._connection.execute("PRAGMA temp_store = MEMORY")
+        self._connection.execute(f"CREATE TEMP VIEW photos AS SELECT *, {columns} FROM main.photos")  # noqa: S608 -- constants
+
     def _migrate(self) -> None:
         """Bring a ledger of an earlier format up to date, whole or not at all."""
-        self._connection.create_function("folded", 1, folded, deterministic=True)
         with self.write() as db:
-            # Only now is it certain: a command may open the ledger while the service does, and be the quicker one.
+            # Only now is it certain: another process may have been quicker.
             version = self._pragma("user_version")
             self._refuse_newer(version)
             for earlier in range(version, SCHEMA_VERSION):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from .evidence import Drawn, Evidence, Line
     from .service import Life
-    from .story import Content, Photo, Story, Version
+    from .story import Photo, Story, Version
 
 _UNFINISHED: Final = ("truncated", "not_an_image", "empty", "changed")
 # What a service manager does not start again: configuration, workers, a second instance.
@@ -106,23 +106,28 @@ class _Check:
         """Judge every file in the outputs, and sort the pictures by what they are of."""
         for drawn in self._evidence.pictures:
             photo = self._photo_of(drawn)
+            content = photo.marked(drawn.mark) if photo and drawn.mark is not None else None
             if photo is None:
                 yield Breach(f"a file in the output that is no photo's picture: {drawn.full}")
-            elif not _may_lie(drawn, photo):
-                yield Breach(f"a picture in a folder that no layout leads to: {drawn.full}", photo)
             elif drawn.mark is None or drawn.size is None:
                 yield Breach(f"a picture that is not whole: {drawn.full}", photo)
-            elif (content := photo.marked(drawn.mark)) is None:
+            elif content is None:
                 yield Breach(f"a picture of a content that its photo never had ({drawn.mark!r}): {drawn.full}", photo)
             else:
                 self._pictures[photo.inbox, photo.path, drawn.mark].append(drawn)
-                if drawn.size not in _sizes(self._shapes[drawn.mark]):
-                    yield Breach(f"a picture of the wrong size {drawn.size} ({content.shape}): {drawn.full}", photo)
+                yield from self._looked_at(drawn, photo, _sizes(self._shapes[drawn.mark]))
         for (inbox, path, mark), drawn_ones in self._pictures.items():
             photo = self._story.photos[inbox, path]
             if len(drawn_ones) > photo.runs(mark):
                 names = ", ".join(drawn.path for drawn in drawn_ones)
                 yield Breach(f"{len(drawn_ones)} pictures of {photo.runs(mark)} version(s) {mark!r}: {names}", photo)
+
+    @staticmethod
+    def _looked_at(drawn: Drawn, photo: Photo, sizes: set[tuple[int, int]]) -> Iterator[Breach]:
+        if drawn.size not in sizes:
+            yield Breach(f"a picture of the wrong size {drawn.size}, not one of {sizes}: {drawn.full}", photo)
+        if not _may_lie(drawn, photo):
+            yield Breach(f"a picture in a folder that no layout leads to: {drawn.full}", photo)
 
     def _photo_of(self, drawn: Drawn) -> Photo | None:
         """Return the photo that a picture is named after."""

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 _EXTENSIONS: Final = ("jpg", "jpg", "jpg", *contents.EXTENSIONS)
 _SPELLINGS: Final = (  # names that some file systems take for one
-    ("Strand", "STRAND"), ("weiß", "WEISS"), ("caf\u00e9", "cafe\u0301"), ("\u00c5ngstr\u00f6m", "a\u030angstro\u0308m"),
+    ("Strand", "STRAND"), ("wei\u00df", "WEISS"), ("caf\u00e9", "cafe\u0301"),
+    ("\u00c5ngstr\u00f6m", "a\u030angstro\u0308m"),
 )  # fmt: skip
 _LITTER: Final = (
     ".syncthing.{}.jpg.tmp", "{}.jpg.part", ".{}.jpg", "~${}.jpg", "{}.txt", "{}.jpg.crdownload", "._{}.jpg",
