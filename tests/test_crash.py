@@ -20,10 +20,12 @@ from crash.evidence import Evidence, gather
 from crash.ground import Ground, namespace
 from crash.plan import KINDS, plan
 from crash.service import Life
-from crash.settings import EDGES
+from crash.settings import EDGES, Settings
 from crash.story import Photo, Story
 from crash.writers import Writer
 from PIL import ExifTags, Image
+
+from animed.config.load import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -425,6 +427,18 @@ def test_a_seed_gives_the_same_plan() -> None:
 
     assert steps(1) == steps(1)
     assert steps(1) != steps(2)
+
+
+def test_every_configuration_that_a_run_may_have_is_one(tmp_path: Path) -> None:
+    """A run whose service refuses its configuration would prove nothing."""
+    ground = Ground(mounts=False, disk_mib=1, above=tmp_path)
+    dice = random.Random(1)
+    found: set[tuple[str, ...]] = set()
+    for _ in range(60):
+        ground.config.write_text(Settings.drawn(dice).text(ground))
+        inboxes = load(ground.config, environ={"HOME": str(tmp_path)}, cwd=tmp_path).inboxes
+        found.update((inbox.dedupe, inbox.layout, inbox.output_name, inbox.output_format) for inbox in inboxes)
+    assert [len(set(values)) for values in zip(*found, strict=True)] == [3, 3, 4, 5]
 
 
 def test_a_seed_gives_the_same_photos(tmp_path: Path) -> None:

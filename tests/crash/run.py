@@ -167,7 +167,7 @@ class Run:
 
     def _progress(self, status: dict[str, Any] | None) -> object:
         """Return what changes as long as something gets done."""
-        return self._drawn(), len(self._service.lives), status and (status["totals"], _what_goes_on(status))
+        return self._drawn(), status and (status["totals"], _what_goes_on(status))
 
     def _conclude(self, unsettled: str) -> Evidence:
         """Ask the last questions, stop the service, and read what there is."""

@@ -16,8 +16,8 @@ EDGES: Final = (64, 80, 96)  # what max_edge may be
 _DEDUPE: Final = ("similar", "similar", "similar", "content", "path")
 _LAYOUTS: Final = ("mirror", "mirror", "flat", "date")
 _NAMES: Final = (
-    "{stem}.{style}{ext}", "{stem}.{style}{ext}", "{stem}{counter}{ext}", "{date}_{stem}.{style}{counter}{ext}",
-    "{inbox}.{folder}.{stem}{counter}{ext}",
+    "{stem}.{style}{ext}", "{stem}.{style}{ext}", "{stem}{counter}{ext}", "{inbox}.{folder}.{stem}{counter}{ext}",
+    "{year}-{month}-{day}_{stem}.{style}{counter}{ext}",
 )  # fmt: skip
 _FORMATS: Final = ("same", "same", "jpeg", "png", "webp", "avif")
 _WATCHES: Final = ("native", "native", "auto", "poll", "both")
