@@ -14,16 +14,18 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from animed.daemon.again import Again
 from animed.daemon.putting import PutAway
 from animed.errors import PlaceError
-from animed.records import Failure, PlaceFault, Sighting
+from animed.records import Failure, Fingerprint, PlaceFault, Sighting
 
 if TYPE_CHECKING:
     from animed.errors import PlaceRole
     from animed.records import Job, Outcome
 
 PATHS: Final = (b"a.jpg", b"a.jpeg", b"b.jpg")  # the first two want one name
-CONTENTS: Final = (b"one", b"two")
+CONTENTS: Final = (b"one", b"two", b"far")
+LOOKS: Final = {b"one": 0, b"two": 3, b"far": 90}  # bits; up to 10 apart is alike
 ENDS: Final = {"done", "duplicate", "skipped", "failed"}
 PICK = st.integers(0, 3)
 FAULTS = st.sampled_from([None, None, None, "output", "output late", "inbox", "processed", "failed", "ledger"])
@@ -40,18 +42,20 @@ class Promises(RuleBasedStateMachine):
         self.changes: Counter[bytes] = Counter()  # how often that was another one than before
         self.writes: Counter[bytes] = Counter()
         self.mtime = 1
+        self.asked: list[Job] = []  # photos in workers whose looks were told
 
     @initialize(
         conflict=st.sampled_from(["suffix", "overwrite", "skip", "fail"]),
         originals=st.sampled_from(["keep", "move", "delete"]),
         failed=st.sampled_from(["leave", "move"]),
         backlog=st.sampled_from([2, 100]),
+        dedupe=st.sampled_from(["content", "similar", "similar"]),
     )
-    def open(self, conflict: str, originals: str, failed: str, backlog: int) -> None:
+    def open(self, conflict: str, originals: str, failed: str, backlog: int, dedupe: str) -> None:
         """Start with one photo that is done."""
         self.run = Bench(
             Path(self.folder.name), on_conflict=conflict, originals=originals, failed=failed, backlog=backlog,
-            attempts=2, batch=2, poll_interval=5.0,
+            attempts=2, batch=2, poll_interval=5.0, dedupe=dedupe, similar_distance=10,
         )  # fmt: skip
         self.write(b"a.jpg", b"one", at_once=True, fault=None)
         self.run.draw_all()
@@ -86,7 +90,45 @@ class Promises(RuleBasedStateMachine):
         elif what == "name":
             world.pictures.setdefault(b"/out/phone/a.cel.jpg", picture_of(b"foreign").staged)
 
+    @rule(path=st.sampled_from(PATHS), how=st.sampled_from(["forget", "retry"]))
+    def ask(self, path: bytes, how: str) -> None:
+        """Let a photo be treated as never seen, or have it drawn anew."""
+        if self.run.store.full:
+            return
+        again = Again(self.run.desk, self.run.parts.backlog, lambda: self.run.now)
+        if how == "forget":
+            count = again.forget({"it": self.run.key(path)})["forgotten"]
+        else:
+            count = len(self.run.ledger.requeue([self.run.key(path)]))
+            again._look([self.run.key(path)] * count)
+        self.changes[path] += count
+        self.writes[path] += count
+
+    @rule(closed=st.booleans())
+    def pause(self, closed: bool) -> None:
+        """Let the service pause, or go on."""
+        (self.run.parts.gate.pause if closed else self.run.parts.gate.resume)(self.run.now)
+
     # What workers do.
+
+    @precondition(lambda self: any(self._asks(job) for job in self.run.pool.jobs))
+    @rule(pick=PICK)
+    def tell_looks(self, pick: int) -> None:
+        """Say what a photo looks like that a worker has loaded, and be told to draw it, or to forget it."""
+        asking = [job for job in self.run.pool.jobs if self._asks(job)]
+        job = asking[pick % len(asking)]
+        content, stat = self.run.world.photos.get(job.key.path, (b"", None))
+        if stat is not None and stat.same_file(job.stat):
+            self.asked.append(job)
+            looks = (1 << LOOKS[content]) - 1
+            self.run.event(self.run.pool.looks(job, Fingerprint(looks, looks, bytes([128] * 8))))
+
+    def _asks(self, job: Job) -> bool:
+        task = [task for task in self.run.pool.tasks if task.path == job.key.path][-1]
+        self.asked = [each for each in self.asked if any(each is one for one in self.run.pool.jobs)]
+        return task.compare and not any(each is job for each in self.asked)
+
+    # What workers do with photos that they are to draw, or that are too plain to be compared.
 
     @precondition(lambda self: self.run.pool.jobs)
     @rule(pick=PICK, fault=FAULTS)
@@ -217,6 +259,7 @@ class Promises(RuleBasedStateMachine):
         run = self.run
         run.world.heal()
         run.store.full = False
+        run.parts.gate.resume(run.now)
         for _ in range(12):
             run.run(70)
             while run.pool.jobs:
@@ -244,7 +287,16 @@ class Promises(RuleBasedStateMachine):
             assert row.same_stat(stat)
             assert row.original_pending is None
             assert row.sha256 == sha_of(content) or row.status == "failed"
+            picture = run.world.pictures.get(row.output or b"")
+            if row.status in {"done", "duplicate"} and picture == row.staged and picture is not None:
+                assert picture.sha256 in self._pictures_of(content)
         assert Counter(name for name, _ in run.outcomes()) <= self._allowed()
+
+    def _pictures_of(self, content: bytes) -> set[str]:
+        """Return the pictures that a photo may have: its own, and those of photos that look like it."""
+        similar = self.run.config.inboxes[0].dedupe == "similar"
+        alike = {each for each in CONTENTS if similar and abs(LOOKS[each] - LOOKS[content]) <= 10}
+        return {picture_of(each).staged.sha256 for each in {content, *alike}}
 
     def _allowed(self) -> Counter[str]:
         """Return how many outcomes each file name may have: one for each time that it was written."""

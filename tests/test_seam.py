@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import errno
+import io
 import os
 import pickle
 import shutil
@@ -13,12 +14,14 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pytest
 from fault_system import ERRNOS, LATE, SQLITE, FaultySystem
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from seam_world import SeamWorld, jpeg, tree
+from PIL import Image
+from seam_world import SeamWorld, pair_of, scene, tree
 from test_layers import TREES
 
 from animed.schedule.store import LedgerError, Store
@@ -26,6 +29,8 @@ from animed.system import STARVED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from animed.schedule.rows import Row
 
 # ---- The law -------------------------------------------------------------------------------------------------------
 
@@ -87,6 +92,7 @@ WAYS: Final[dict[str, dict[str, Any]]] = {
     "keep": {},
     "move": {"originals": "move"},
     "delete": {"originals": "delete", "on_conflict": "overwrite"},
+    "similar": {"dedupe": "similar"},
 }
 
 
@@ -95,8 +101,10 @@ DRAWING: Final = (
     *("open", "close", "read", "write", "fsync", "fstat", "lstat", "stat", "scandir", "readdir", "mkdir"),
     *("link_descriptor", "chmod", "chgrp", "utime", "statvfs", "query", "commit", "send", "receive"),
 )
+SHARING: Final = ("open", "fsync", "link_descriptor", "query", "commit", "send", "receive")
 SHELVING: Final = ("open", "close", "fsync", "fstat", "lstat", "link_descriptor", "rename", "rename_free", "unlink")
 # Each place meets these, one of each kind: a refusal, a broken disk, a machine that has run out, a full disk.
+EVERYWHERE: Final = {errno.EIO, errno.ENOBUFS, sqlite3.SQLITE_FULL}
 COMMON: Final = {errno.EACCES, errno.EIO, errno.EMFILE, errno.ENOSPC}
 
 
@@ -112,6 +120,7 @@ class Trial:
         self.world = SeamWorld(folder, **keys)
         self.world.run(5)
         self.originals = self.world.config.inboxes[0].originals
+        self.alike = self.world.config.inboxes[0].dedupe == "similar"
         self.count = 0
 
     def costs(self) -> Counter[str]:
@@ -125,7 +134,9 @@ class Trial:
         world, self.count = self.world, self.count + 1
         folder = f"d{self.count}"
         (world.root / folder).mkdir()
-        content = world.write(f"{folder}/a.jpg")
+        contents = {f"{folder}/a.jpg": world.write(f"{folder}/a.jpg", scene(2 * self.count) if self.alike else None)}
+        if self.alike:
+            contents[f"{folder}/b.jpg"] = world.write(f"{folder}/b.jpg", scene(2 * self.count + 1))
         if call:
             world.system.arm(call, code, **how)
         world.heal_at = world.now + HEALED_S
@@ -133,26 +144,33 @@ class Trial:
         if call:
             world.run(300)
         label = f"{self.originals}: {call} {name_of(call, code) if call else ''} {how}"
-        self._judge(folder, content, call, label)
-        if code in STARVED and call not in {"query", "commit"}:
-            row = world.row(f"{folder}/a.jpg")
+        self._judge(folder, contents, label)
+        for path, content in contents.items():
+            self._judge_original(path, content, call, label)
+            row = world.row(path)
             assert row is not None
-            assert row.attempts == 1, label  # no photo pays for what the machine has run out of
+            if code in STARVED and call not in {"query", "commit"}:
+                assert row.attempts == 1, label  # no photo pays for what the machine has run out of
         for place in (world.root, world.output):
             shutil.rmtree(place / folder, ignore_errors=True)
 
-    def _judge(self, folder: str, content: bytes, call: str, label: str) -> None:
-        world, path = self.world, f"{folder}/a.jpg"
+    def _judge(self, folder: str, contents: dict[str, bytes], label: str) -> None:
+        world = self.world
         assert world.is_open, label
-        assert world.outcomes(path) == ["done"], label
-        pictures = [data for name, data in world.pictures().items() if name.startswith(folder)]
-        assert len(pictures) == 1, label
-        assert pictures[0].startswith(b"\xff\xd8"), label
-        assert pictures[0].endswith(b"\xff\xd9"), label
+        outcomes = [world.outcomes(path) for path in contents]
+        assert outcomes[0] == ["done"] or self.alike, label
+        assert all(found in (["done"], ["duplicate"]) for found in outcomes), label
+        assert ["done"] in outcomes, label
+        pictures = [data for name, data in world.pictures().items() if name.startswith(f"{folder}/")]
+        assert len(pictures) == len(contents), label
+        assert all(picture.startswith(b"\xff\xd8") and picture.endswith(b"\xff\xd9") for picture in pictures), label
         assert world.leftovers() == [], label
         assert world.is_settled(), label
+
+    def _judge_original(self, path: str, content: bytes, call: str, label: str) -> None:
+        world = self.world
         here = tree(world.root).get(path)
-        moved = [data for name, data in tree(world.folder / "phone-processed").items() if name.startswith(f"{folder}/")]
+        moved = [data for name, data in tree(world.folder / "phone-processed").items() if name == path]
         assert here in {None, content}, label
         if self.originals == "keep":
             assert here == content, label
@@ -174,30 +192,39 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Counter[str]]:
     return costs
 
 
-def cases(call: str, count: int) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield every fault of a call: once at each place, for a while from three places on, and with the answer lost."""
+def cases(call: str, count: int, *, few: bool) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield every fault of a call: once at each place, for a while from three places on, and with the answer lost.
+
+    `few`: one code at each place is enough, and the others at three, for another way has had them all.
+    """
+    some = sorted({0, count // 2, count - 1})
     for code in ERRNOS[call]:
-        some = sorted({0, count // 2, count - 1})
-        yield from ((code, {"skip": at}) for at in (range(count) if code in COMMON or count < MANY else some))
-        if code not in FINAL:
+        everywhere = code in EVERYWHERE if few else code in COMMON or count < MANY
+        yield from ((code, {"skip": at}) for at in (range(count) if everywhere else some))
+        if code not in FINAL and (everywhere or not few):
             places = range(count) if count < FEW else some
             yield from ((code, {"skip": at, "times": None}) for at in places)
     for code in LATE.get(call, ()):
-        yield from ((code, {"skip": at, "late": True}) for at in range(count))
+        if not few or code in {errno.EEXIST, errno.EIO}:
+            yield from ((code, {"skip": at, "late": True}) for at in range(count))
 
 
 @pytest.mark.parametrize(
     ("way", "call"),
-    [*(("keep", call) for call in DRAWING), *((way, call) for way in ("move", "delete") for call in SHELVING)],
+    [
+        *(("keep", call) for call in DRAWING),
+        *((way, call) for way in ("move", "delete") for call in SHELVING),
+        *(("similar", call) for call in SHARING),
+    ],
 )
 def test_a_fault_that_passes_costs_nothing(tmp_path: Path, usual: dict[str, Counter[str]], call: str, way: str) -> None:
     """Whatever fails, once or for a while: one outcome, one whole picture, the original safe, nothing left behind."""
     count = usual[way][call]
     # What is done for the picture is broken where the original is kept; the other ways break what follows.
-    first = 0 if way == "keep" or call == "link_descriptor" else max(0, usual["keep"][call] - 1)
+    first = 0 if way in {"keep", "similar"} or call == "link_descriptor" else max(0, usual["keep"][call] - 1)
     trial = Trial(tmp_path, **WAYS[way])
     before = len(os.listdir("/proc/self/fd"))
-    for code, how in cases(call, count):
+    for code, how in cases(call, count, few=way == "similar"):
         if how["skip"] >= first:
             trial.try_one(call, code, **how)
     assert trial.count or not count
@@ -265,17 +292,21 @@ class Seam(RuleBasedStateMachine):
         self.writes: Counter[str] = Counter()
         self.fds = len(os.listdir("/proc/self/fd"))
 
-    @initialize(originals=st.sampled_from(["keep", "move", "delete"]), failed=st.sampled_from(["leave", "move"]))
-    def open(self, originals: str, failed: str) -> None:
+    @initialize(
+        originals=st.sampled_from(["keep", "move", "delete"]),
+        failed=st.sampled_from(["leave", "move"]),
+        dedupe=st.sampled_from(["content", "similar"]),
+    )
+    def open(self, originals: str, failed: str, dedupe: str) -> None:
         """Start with one photo."""
-        self.world = SeamWorld(self.folder, originals=originals, failed=failed)
+        self.world = SeamWorld(self.folder, originals=originals, failed=failed, dedupe=dedupe)
         self.originals = originals
         self.arrive("a.jpg", 1)
 
     @rule(path=st.sampled_from(PATHS), number=st.integers(1, 4))
     def arrive(self, path: str, number: int) -> None:
         """Put a photo into the inbox, as new, over another, or with the bytes of another."""
-        self.contents[path].add(self.world.write(path, jpeg(number)))
+        self.contents[path].add(self.world.write(path, scene(number + 1)))
         self.writes[path] += 1
 
     @rule(path=st.sampled_from(PATHS))
@@ -342,15 +373,27 @@ class Seam(RuleBasedStateMachine):
             assert row.original_pending is None, path
             known = self.contents.get(path) or set().union(*self.contents.values())
             assert content in known, path
+            self._judge_picture(row, content)
         for path in PATHS:
             assert len(world.outcomes(path)) <= self.writes[path], path
         for data in world.pictures().values():
             assert data.startswith(b"\xff\xd8")
 
+    def _judge_picture(self, row: Row, content: bytes) -> None:
+        """See that a photo has its own picture, or one of a photo that looks like it."""
+        if row.status != "failed":
+            assert row.output is not None
+            places = Path(os.fsdecode(row.output)), io.BytesIO(content)
+            picture, photo = (pair_of(np.asarray(Image.open(place))) for place in places)
+            assert picture == photo, row
+
 
 TestSeam = Seam.TestCase
 TestSeam.settings = settings(
-    deadline=None, max_examples=60, stateful_step_count=20, suppress_health_check=list(HealthCheck)
+    deadline=None,
+    max_examples=int(os.environ.get("CRASHES_EXAMPLES", "60")),
+    stateful_step_count=20,
+    suppress_health_check=list(HealthCheck),
 )
 
 

@@ -7,6 +7,7 @@ import os
 import re
 import secrets
 import stat as bits
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from animed.delivery.faults import Place, SourceGone
@@ -159,6 +160,9 @@ class _Copying:
         try:
             self._system.link_descriptor(self._reading, spare)
         except OSError as error:
+            # A share may have made the link, and lost the answer. The name is nobody else's; a start sweeps it as well.
+            with suppress(OSError):
+                remove(self._system, spare)
             if error.errno not in _CANNOT_LINK:
                 raise
             return None
