@@ -356,6 +356,17 @@ def test_a_photo_that_was_saved_again_may_have_the_picture_of_the_first(world: W
     assert world.broken() == ""
 
 
+def test_a_disk_that_folds_names_may_list_another_spelling(world: World) -> None:
+    """Elsewhere that would be nobody's picture; of two photos it is the one's that had what is drawn."""
+    for name in ("Strand.jpg", "STRAND.jpg"):
+        world.draw(world.bring("camera", name), 1 if name == "Strand.jpg" else 2)
+        picture = world.picture(Photo("camera", name), 1 if name == "Strand.jpg" else 2)
+        picture.rename(picture.with_name(picture.name.lower()))
+    assert "no photo's picture" in world.broken()
+    world.ground.folding = True
+    assert world.broken() == ""
+
+
 @pytest.mark.parametrize("ext", contents.EXTENSIONS)
 def test_a_photo_of_every_kind_carries_its_mark(ext: str) -> None:
     """Without it nobody could say whose picture is whose. What can be read here can be saved again, with the mark."""

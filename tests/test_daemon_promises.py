@@ -211,6 +211,8 @@ class Promises(RuleBasedStateMachine):
     def _stop(self) -> None:
         self.run.daemon._drain(None, self.run.now)
         while self.run.pool.jobs or self.run.thread.requests:
+            if any(self._asks(job) for job in self.run.pool.jobs):
+                self.tell_looks(0)
             if self.run.pool.jobs:
                 self.draw(0)
             self.run.step()

@@ -262,3 +262,88 @@ def test_a_place_error_while_a_picture_is_copied_puts_the_photo_back(run: Bench)
     run.load(like(1), B)
     assert run.outcomes() == [("a.jpg", "done"), ("b.jpg", "duplicate")]
     assert run.is_clean()
+
+
+def test_a_reload_while_an_answer_is_awaited_lets_the_photo_come_again(run: Bench) -> None:
+    """What would wait or share under the old set-up is dropped, what is to be drawn is drawn; the successor has all."""
+    arrive(run, (A, 0))
+    run.sight(B, content=B)
+    run.sight(C, content=C)
+    run.reload(run.changed(quality=50))
+    for path, bits in ((B, 1), (C, 90)):
+        run.event(run.pool.looks(next(job for job in run.pool.jobs if job.key.path == path), like(bits)))
+    assert run.pool.answers[1:] == [(B, False), (C, True)]
+    run.draw_all()
+    run.run(5)
+    assert run.outcomes() == [("a.jpg", "done"), ("c.jpg", "done")]
+    run.load(like(1), B)  # drawn by the new recipe, under which nothing looks like it
+    run.draw_all()
+    assert run.outcomes()[2:] == [("b.jpg", "done")]
+    assert run.is_clean()
+
+
+def test_looks_that_come_while_the_state_folder_is_full_are_answered(run: Bench) -> None:
+    """A worker is never left waiting for a disk; who is told to leave gets its picture when the disk is well."""
+    arrive(run, (A, 0))
+    run.sight(B, content=B)
+    run.sight(C, content=C)
+    run.store.full = True
+    run.draw(run.pool.jobs[0])
+    run.turn()
+    assert run.desk.journal.blocked
+    run.load(like(1), B)
+    run.load(like(90), C)
+    assert run.pool.answers[1:] == [(B, False), (C, True)]
+    run.store.full = False
+    run.draw_all()
+    run.run(60)
+    assert sorted(run.outcomes()) == [("a.jpg", "done"), ("b.jpg", "duplicate"), ("c.jpg", "done")]
+    assert run.is_clean()
+
+
+def test_forgetting_the_first_while_it_is_copied_takes_nothing_from_the_copy(run: Bench) -> None:
+    """The copy is a picture of its own; the first comes as a new photo, and shares nothing with what is no first."""
+    arrive(run, (A, 0))
+    run.draw_all()
+    run.sight(B, content=B)
+    run.event(run.pool.looks(run.pool.jobs[0], like(1)))
+    assert run.thread.of(StageCopy)
+    run.ledger.forget([run.key(A)])
+    run.turn()
+    assert run.outcomes()[-1] == ("b.jpg", "duplicate")
+    arrive(run, (A, 0))
+    run.draw_all()
+    assert run.outcomes()[-1] == ("a.jpg", "done")
+    assert sorted(run.names()) == ["a.cel-2.jpg", "a.cel.jpg", "b.cel.jpg"]
+    assert run.is_clean()
+
+
+def test_a_new_try_of_the_first_while_others_wait_frees_them_in_the_end(run: Bench) -> None:
+    """The photo that is drawn anew leads like any other: what looks like it gets its new picture, or its old one."""
+    arrive(run, (A, 0))
+    run.draw_all()
+    run.ledger.requeue([run.key(A)])
+    run.sight(A, content=A)
+    run.sight(B, content=B)
+    run.load(like(0), A)
+    run.load(like(1), B)
+    assert run.outcomes()[-1] == ("b.jpg", "duplicate")  # the old picture is there still
+    run.draw_all()
+    assert run.outcomes()[-1] == ("a.jpg", "done")
+    assert run.is_clean()
+
+
+def test_a_pause_keeps_those_who_wait_from_being_drawn(run: Bench) -> None:
+    """The running photo finishes, and its copies with it; where it fails, the others wait out the pause."""
+    arrive(run, (A, 0), (B, 1))
+    run.parts.gate.pause(run.now)
+    run.fail("not_an_image")
+    assert not run.pool.jobs
+    run.run(600)
+    assert not run.pool.jobs
+    run.parts.gate.resume(run.now)
+    run.turn()
+    run.load(like(1), B)
+    run.draw_all()
+    assert run.outcomes() == [("a.jpg", "not_an_image"), ("b.jpg", "done")]
+    assert run.is_clean()

@@ -53,7 +53,9 @@ def check(story: Story, evidence: Evidence) -> list[Breach]:
 class _Check:
     def __init__(self, story: Story, evidence: Evidence) -> None:
         self._story, self._evidence = story, evidence
-        self._photos = {(photo.inbox, photo.stem): photo for photo in story.photos.values()}
+        self._photos: defaultdict[tuple[str, str], list[Photo]] = defaultdict(list)  # by inbox and stem
+        for photo in story.photos.values():
+            self._photos[photo.inbox, evidence.spelling(photo.inbox, photo.stem)].append(photo)
         self._shapes: defaultdict[str, set[tuple[int, int]]] = defaultdict(set)  # of all that carry a mark
         for version in (version for photo in story.photos.values() for version in photo.versions):
             if version.content.shape is not None:
@@ -130,19 +132,23 @@ class _Check:
             yield Breach(f"a picture in a folder that no layout leads to: {drawn.full}", photo)
 
     def _photo_of(self, drawn: Drawn) -> Photo | None:
-        """Return the photo that a picture is named after."""
-        named = (self._photos.get((drawn.inbox, part)) for part in drawn.parts)
-        return next((photo for photo in named if photo is not None), None)
+        """Return the photo that a picture is named after; of several the one that had what is drawn."""
+        parts = dict.fromkeys(self._evidence.spelling(drawn.inbox, part) for part in drawn.parts)
+        named = [photo for part in parts for photo in self._photos.get((drawn.inbox, part), ())]
+        fitting = [photo for photo in named if drawn.mark is not None and photo.marked(drawn.mark)]
+        return next(iter(fitting or named), None)
 
     def _picture_lines(self) -> Iterator[Breach]:
         """Hold outcome lines against pictures: each names a picture of its photo, no two the same."""
-        there = {drawn.full: drawn for found in self._pictures.values() for drawn in found}
+        spelling = self._evidence.spelling
+        pictures = [drawn for found in self._pictures.values() for drawn in found]
+        there = {spelling(drawn.inbox, drawn.full): drawn for drawn in pictures}
         told: Counter[str] = Counter()
         for line in self._evidence.outcomes:
             photo = self._story.photos.get((line.inbox, line.path))
             if line.event not in {"done", "duplicate"} or photo is None:
                 continue
-            output = str(line.fields["output"])
+            output = spelling(line.inbox, str(line.fields["output"]))
             told[output] += 1
             if (drawn := there.get(output)) is None or self._photo_of(drawn) is not photo:
                 yield Breach(f"life {line.life}: {line.event} without a picture of that photo: {output}", photo)

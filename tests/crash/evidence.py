@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from PIL import Image
 
 from .contents import mark_of
-from .ground import INBOXES, MARKER
+from .ground import FOLDING, INBOXES, MARKER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -73,16 +73,21 @@ class Evidence:
     check_status: int = 0  # of `status --check`, when all was healed
     kept: set[tuple[str, str]] = field(default_factory=set)  # originals that the log says were kept
     unanswered: int = 0  # reloads that nothing was said of
+    folding: str = ""  # the inbox whose output takes all cases of a name for one, and lists some of them in another
 
     @property
     def kills(self) -> int:
         """Return how often the service was killed: each may cost a log line, never an outcome."""
         return sum("KILL" in life.asked for life in self.lives)
 
+    def spelling(self, inbox: str, name: str) -> str:
+        """Return what all spellings of a name have in common that its disk takes for one."""
+        return name.casefold() if inbox == self.folding else name
+
 
 def gather(ground: Ground, lives: Iterable[Life]) -> Evidence:
     """Read the folders and the logs. Nothing may be running any more."""
-    found = Evidence(lives=list(lives))
+    found = Evidence(lives=list(lives), folding=FOLDING if ground.folding else "")
     for name in INBOXES:
         found.pictures += pictures(ground.output(name), name)
         for path in _files(ground.real / name):
