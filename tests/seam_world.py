@@ -117,12 +117,12 @@ class InlineWorker(FakeProcess):
 
     def __init__(self, pid: int, pipeline: Pipeline, system: FaultySystem, pause: Callable[[float], None]) -> None:
         super().__init__(pid)
+        self.say(Ready("fp32", 1, 0.1, 1))  # before anything can fail: a start that fails half-way is the pool's matter
         self.channel = Channel(self.channel._end, system)
         self.worker = Channel(self.worker._end, system)
         self._pipeline, self._pause = pipeline, pause
         self._asked: tuple[Task, Any] | None = None  # a photo that waits for its verdict
         self._early: deque[Message] = deque()  # came meanwhile
-        self.say(Ready("fp32", 1, 0.1, 1))
 
     def signal(self, number: int) -> None:
         """Die by it."""
