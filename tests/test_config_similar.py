@@ -9,6 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from animed.config import load
+from animed.daemon.changes import changes
+from animed.daemon.workforce import spec_of
+from animed.engine.plan import Plan
+from animed.engine.protocol import BootFailed, WorkerSpec
+from animed.engine.worker import build
 from animed.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -36,3 +41,26 @@ def test_extras_are_looked_for_without_being_imported(tmp_path: Path) -> None:
         "sys.exit(bool({'PIL', 'imagehash', 'numpy', 'scipy', 'cv2'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False, timeout=60).returncode == 0
+
+
+def test_a_library_that_is_broken_is_not_the_fault_of_photos(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that is to compare photos loads it before it is ready, and says so when it cannot; others do without."""
+    monkeypatch.setitem(sys.modules, "imagehash", None)
+    for compare, found in ((True, "imagehash"), (False, "a worker needs at least one style")):
+        spec = WorkerSpec("animed.engine.pipeline:make", {"weights_files": (), "threads": 1, "compare": compare})
+        built = build(spec)
+        assert isinstance(built, BootFailed)
+        assert built.final
+        assert found in built.title
+
+
+@pytest.mark.parametrize("dedupe", ["similar", "content"])
+def test_workers_are_told_whether_they_are_to_compare(tmp_path: Path, dedupe: str) -> None:
+    """One inbox that compares is enough; a reload that begins with it, or ends it, replaces the workers."""
+    (tmp_path / "config.yaml").write_text(TEXT.replace("DEDUPE", dedupe))
+    config = load(None, environ={"HOME": "/home/ada"}, cwd=tmp_path)
+    spec = spec_of(config, (), Plan(1, 1, 1, 1 << 30), detector=None)
+    assert spec.arguments["compare"] == (dedupe == "similar")
+    other = {"dedupe": "content" if dedupe == "similar" else "similar"}
+    changed = config.model_copy(update={"inboxes": (config.inboxes[0].model_copy(update=other),)})
+    assert changes(config, changed).workers

@@ -56,7 +56,7 @@ SECTIONS: Final[Mapping[str, Effect]] = {
 }
 
 # Any changed key of an inbox renews that inbox alone. These change what every worker is made for besides.
-INBOX_TO_WORKERS: Final = frozenset({"max_edge", "output_size"})
+INBOX_TO_WORKERS: Final = frozenset({"max_edge", "output_size", "dedupe"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,7 @@ def spec_of(
         "system": system,
         "keep": workers.styles_in_memory,
         "detector": detector,
+        "compare": any(inbox.dedupe == "similar" for inbox in config.inboxes),
         # A worker has its full size from the start: that of the largest picture that comes, which is a square, and a
         # little more, so that pictures of other shapes, which cut its heap into pieces, still find room in it.
         "sizes": tuple({(inbox.max_edge + HEADROOM, inbox.max_edge + HEADROOM) for inbox in config.inboxes}),

@@ -212,13 +212,16 @@ def make(
     sizes: tuple[tuple[int, int], ...] = WARM_SIZES,
     keep: int = 3,
     detector: DetectorFile | None = None,
+    compare: bool = False,
     system: System = REAL,
 ) -> Pipeline:
     """Set up this process and return its pipeline, warm for photos of the (height, width) in `sizes`.
 
-    It holds `keep` styles at a time, and a face detector where one is given. Raise StyleError or WorkersError for what
-    will not go away.
+    It holds `keep` styles at a time, a face detector where one is given, and what it takes to `compare` photos. Raise
+    StyleError, WorkersError or ImportError for what will not go away.
     """
+    if compare:
+        fingerprint.prepare()  # a library that is broken must not look like the fault of each photo
     if not weights_files:
         raise StyleError("a worker needs at least one style", remedy="configure a style")
     runtime.prepare(threads)

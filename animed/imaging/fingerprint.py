@@ -25,6 +25,11 @@ LEAST_SIDE: Final = 2 * HASH  # pixels: below that the finest frequency of the h
 LEAST_CONTRAST: Final = 4.0  # of 255, standard deviation over the grid: below that noise decides the hash
 
 
+def prepare() -> None:
+    """Load what hashes, once and early; raise ImportError where the extra `similar` is not installed, or broken."""
+    import imagehash  # noqa: F401, PLC0415  # an extra, and slow to import: only who compares photos needs it
+
+
 def of(pixels: NDArray[np.uint8]) -> Fingerprint | None:
     """Return the fingerprint of (H, W, 3) upright sRGB pixels; None where there is too little to tell photos apart.
 
