@@ -212,3 +212,13 @@ def test_what_is_within_the_limits_passes(width: int, height: int) -> None:
     limits.size(width, height, MAX_PIXELS)
     with pytest.raises(PhotoError):
         limits.size(width, height, width * height - 1)
+
+
+def test_a_jpeg_of_endless_scans_is_refused() -> None:
+    """Each scan of a progressive JPEG goes over the whole picture, so a small file of many would take minutes."""
+    data = saved(scene(), "jpeg", progressive=True)
+    last = data.rindex(b"\xff\xda")
+    again = data[:last] + data[last:-2] * (limits.SCANS + 1) + data[-2:]
+    assert outcome(again) == "too_large"
+    # The film behind a photo may hold the same bytes as often as it likes.
+    assert isinstance(decode(data + b"\xff\xda" * 1000, Wanted(max_pixels=MAX_PIXELS, max_edge=64)), Decoded)

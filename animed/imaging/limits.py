@@ -23,6 +23,8 @@ EXIF: Final = 16 << 20  # bytes; in a JPEG all its segments together, which are 
 METADATA: Final = 64 << 20  # bytes of a file that are no picture
 COMMENTS: Final = 1 << 20  # bytes of a GIF's comments, which are joined in pieces of 255 bytes, and between its blocks
 GAPS: Final = 1 << 20  # bytes between the segments of a JPEG, over which its library goes one by one
+SCANS: Final = 256  # of a progressive JPEG, each of which goes over the whole picture; programs write ten or so
+_SCAN, _END = b"\xff\xda", b"\xff\xd9"  # marks that cannot stand in a JPEG's packed data
 _TEXTS: Final = frozenset({b"tEXt", b"zTXt", b"iTXt", b"eXIf", b"iCCP"})
 _NOTES: Final = frozenset({b"EXIF", b"XMP ", b"ICCP"})
 _TRANSFER: Final = 301  # TransferFunction: large, and never looked at
@@ -96,18 +98,20 @@ def _gif_held(data: bytes) -> Iterator[Held]:
 
 
 def _jpeg_held(data: bytes) -> Iterator[Held]:
-    """Count the EXIF segments that stand before a JPEG's picture, and what lies between segments."""
-    exif = gaps = 0
+    """Count the EXIF segments that stand before a JPEG's picture, what lies between segments, and its scans."""
+    exif = gaps = scans = 0
     end = 2
     for block in blocks.jpeg_segments(data):
         gaps += block.start - end
         end = block.end
         if block.name == blocks.SCAN:
+            scans = data.count(_SCAN, block.start, max(block.start, data.find(_END, block.start)))
             break
         if block.name == blocks.EXIF and data.startswith(b"Exif\x00\x00", block.start + 4):
             exif += block.size
     yield "bytes of EXIF", exif, EXIF
     yield "bytes between segments", gaps, GAPS
+    yield "scans", scans, SCANS
 
 
 def _png_held(data: bytes) -> Iterator[Held]:
