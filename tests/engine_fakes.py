@@ -31,11 +31,22 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from animed.engine.events import PoolEvent
+    from animed.engine.protocol import Life
 
 E = TypeVar("E")
 PATIENCE = 60.0  # seconds; only a failing test waits that long
 STAT = FileStat(5, 1_600_000_000_123_456_789, 0, 1, 1, 0o100644)
 RECIPE = Recipe("cel", "00", "half_pixel", 1.0, 1024, "same", 92, exif=True, gps=True)
+
+
+class Unheard:
+    """The signs of life of a step that nobody listens to."""
+
+    def beat(self) -> None:
+        """Hear nothing."""
+
+    def announce(self, pixels: int) -> None:
+        """Look after nothing."""
 
 
 class FakePipeline:
@@ -47,7 +58,7 @@ class FakePipeline:
         self._loaded: set[str] = set()
         self._change = threading.Condition()
 
-    def load(self, task: Task) -> Any:
+    def load(self, task: Task, life: Life) -> Any:
         """Refuse what is refused while loading, and remember what was loaded."""
         word = word_of(task.path)
         if word == "animated":
@@ -72,9 +83,9 @@ class FakePipeline:
             action(task, beat)
         return loaded
 
-    def finish(self, task: Task, loaded: Any, drawn: Any) -> tuple[Picture, int | None]:
+    def finish(self, task: Task, drawn: Any, life: Life) -> tuple[Picture, int | None]:
         """Stage a few bytes that tell about the worker."""
-        if loaded == "full":
+        if drawn == "full":
             raise PlaceError("output", 28, task.stage.folder, "no space left")
         told = f"{drawn} threads={task.threads} nice={os.getpriority(os.PRIO_PROCESS, 0)} env={os.environ.get('PROBE')}"
         staged, fd = staging.write(told.encode(), task.stage, task.stat.mtime_ns)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from engine_fakes import Unheard
 from PIL import Image
 from skimage.color import deltaE_ciede2000, rgb2lab
 
@@ -17,6 +18,7 @@ from animed.style.network import Generator
 from animed.style.runtime import Precision
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from numpy.typing import ArrayLike, NDArray
@@ -56,7 +58,9 @@ class Bench:
         precision = Precision("float32", "a test")
         self.line = Pipeline({"cel": Generator("half_pixel")}, precision=precision, stage_writer=self._keep)
 
-    def _keep(self, data: bytes, stage: Stage, mtime_ns: int, /, *, system: System) -> tuple[Staged, int | None]:
+    def _keep(
+        self, data: bytes, stage: Stage, mtime_ns: int, /, *, system: System, beat: Callable[[], None]
+    ) -> tuple[Staged, int | None]:
         """Take a picture in place of a disk."""
         self.kept.append(data)
         return Staged(1, 2, len(data), hashlib.sha256(data).hexdigest(), None), None
@@ -82,9 +86,9 @@ class Bench:
     def draw(self, data: bytes, name: str = "photo", **changes: Any) -> Drawn:
         """Return a photo's picture. Raise PhotoError where it has none."""
         task = self.task(data, name, **changes)
-        loaded = self.line.load(task)
+        loaded = self.line.load(task, Unheard())
         assert not isinstance(loaded, Skip)
-        said, _ = self.line.finish(task, loaded, self.line.draw(task, loaded, lambda: None))
+        said, _ = self.line.finish(task, self.line.draw(task, loaded, lambda: None), Unheard())
         return Drawn(self.kept.pop(), said)
 
 

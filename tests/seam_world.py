@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from daemon_fakes import FakeNotifier, ListLog
-from engine_fakes import FakeProcess
+from engine_fakes import FakeProcess, Unheard
 from fault_system import FaultySystem
 from PIL import Image
 
@@ -164,7 +164,7 @@ class InlineWorker(FakeProcess):
             self._draw(task, loaded)
 
     def _load(self, task: Task) -> None:
-        loaded = attempt(lambda: self._pipeline.load(task))
+        loaded = attempt(lambda: self._pipeline.load(task, Unheard()))
         if isinstance(loaded, Outcome):
             self._tell(Result(task.number, loaded))
         elif task.compare:
@@ -177,7 +177,7 @@ class InlineWorker(FakeProcess):
 
     def _draw(self, task: Task, loaded: Any) -> None:
         self._tell(Started(task.number))
-        made = attempt(lambda: self._pipeline.finish(task, loaded, self._pipeline.draw(task, loaded, lambda: None)))
+        made = attempt(lambda: self._pipeline.finish(task, self._pipeline.draw(task, loaded, lambda: None), Unheard()))
         outcome, fd = made if isinstance(made, tuple) else (made, None)
         self._tell(Result(task.number, outcome), fd)
         if fd is not None:

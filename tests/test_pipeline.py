@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import torch
+from engine_fakes import Unheard
 from fault_system import FaultySystem
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -54,7 +55,9 @@ class Shelf:
     fault: Exception | None = None
     kept: list[tuple[bytes, Stage, int]] = field(default_factory=list)
 
-    def __call__(self, data: bytes, stage: Stage, mtime_ns: int, /, *, system: System) -> tuple[Staged, int | None]:
+    def __call__(
+        self, data: bytes, stage: Stage, mtime_ns: int, /, *, system: System, beat: Callable[[], None]
+    ) -> tuple[Staged, int | None]:
         """Keep the picture, or be full."""
         if self.fault:
             raise self.fault
@@ -129,7 +132,7 @@ def task(inbox: Path, content: bytes | None = None, recipe: Recipe = RECIPE, **c
 
 
 def loaded(line: Pipeline, given: Task) -> Loaded:
-    result = line.load(given)
+    result = line.load(given, Unheard())
     assert isinstance(result, Loaded)
     return result
 
@@ -140,7 +143,7 @@ def silent() -> None:
 
 def whole(line: Pipeline, given: Task) -> tuple[Picture, int | None]:
     ready = loaded(line, given)
-    return line.finish(given, ready, line.draw(given, ready, silent))
+    return line.finish(given, line.draw(given, ready, silent), Unheard())
 
 
 def photo_fault(step: Callable[[], object]) -> tuple[str, str]:
@@ -159,7 +162,7 @@ def test_a_photo_becomes_a_picture(inbox: Path) -> None:
     given = task(inbox, photo(160, 120, exif=exif))
     ready = loaded(line, given)
     drawn = line.draw(given, ready, lambda: beats.append(1))
-    picture, descriptor = line.finish(given, ready, drawn)
+    picture, descriptor = line.finish(given, drawn, Unheard())
     data, stage, mtime_ns = shelf.kept[0]
     assert (picture.width, picture.height, picture.out_width, picture.out_height) == (120, 160, 48, 64)
     assert (picture.bytes_in, picture.bytes_out, picture.ext) == (given.stat.size, len(data), ".jpg")
@@ -189,7 +192,7 @@ def test_a_picture_may_have_its_photos_own_size(inbox: Path, strength: float) ->
     given = task(inbox, photo(161, 120, "png"), replace(RECIPE, strength=strength, output_size="original"))
     ready = loaded(line, given)
     drawn = line.draw(given, ready, silent)
-    picture, _ = line.finish(given, ready, drawn)
+    picture, _ = line.finish(given, drawn, Unheard())
     assert (picture.width, picture.height, picture.out_width, picture.out_height) == (161, 120, 161, 120)
     assert max(ready.decoded.pixels.shape) == RECIPE.max_edge
     assert np.array_equal(drawn.pixels, ready.decoded.photo) == (strength == 0)
@@ -259,7 +262,7 @@ def test_a_picture_that_its_format_cannot_hold_is_not_drawn_first(inbox: Path) -
     """The size of a picture is known before the network begins, and so is the reason encode."""
     recipe = replace(RECIPE, output_format="webp", output_size="original")
     with pytest.raises(PhotoError, match="16384\u00d72 is too large for webp") as caught:
-        built().load(task(inbox, photo(16384, 2), recipe))
+        built().load(task(inbox, photo(16384, 2), recipe), Unheard())
     assert caught.value.reason == "encode"
     smaller = replace(recipe, output_size="styled")
     assert max(loaded(built(), task(inbox, photo(16384, 2), smaller)).decoded.photo.shape) == 64
@@ -270,15 +273,15 @@ def test_an_animation_is_skipped_where_the_inbox_says_so(inbox: Path) -> None:
     frames = [Image.new("RGB", (16, 16), colour) for colour in ("red", "blue")]
     target = io.BytesIO()
     frames[0].save(target, "gif", save_all=True, append_images=frames[1:])
-    assert isinstance(built().load(task(inbox, target.getvalue(), animated="skip")), Skip)
-    assert isinstance(built().load(task(inbox, target.getvalue())), Loaded)
+    assert isinstance(built().load(task(inbox, target.getvalue(), animated="skip"), Unheard()), Skip)
+    assert isinstance(built().load(task(inbox, target.getvalue()), Unheard()), Loaded)
 
 
 def test_a_photo_that_changed_is_not_drawn(inbox: Path) -> None:
     """The file must be the one that settled: size, time and inode, when it is opened and when it was read."""
     given = task(inbox)
     for stat in (replace(given.stat, size=given.stat.size - 1), replace(given.stat, mtime_ns=1)):
-        assert photo_fault(lambda stat=stat: built().load(replace(given, stat=stat)))[0] == "changed"  # type: ignore[misc]  # mypy knows no defaults of lambdas
+        assert photo_fault(lambda stat=stat: built().load(replace(given, stat=stat), Unheard()))[0] == "changed"  # type: ignore[misc]  # mypy knows no defaults of lambdas
 
 
 def test_a_photo_that_changes_while_it_is_read_is_not_drawn(inbox: Path) -> None:
@@ -293,7 +296,7 @@ def test_a_photo_that_changes_while_it_is_read_is_not_drawn(inbox: Path) -> None
             os.utime(inbox / "a.jpg", ns=(1, given.stat.mtime_ns + 1))
             return super().read(descriptor, size)
 
-    fault = photo_fault(lambda: built(system=Meddling()).load(given))
+    fault = photo_fault(lambda: built(system=Meddling()).load(given, Unheard()))
     assert fault == ("changed", "the file changed while it was read")
 
 
@@ -302,7 +305,7 @@ def test_short_reads_are_put_together(inbox: Path) -> None:
     given = task(inbox)
     ready = loaded(built(system=Short()), given)
     assert np.array_equal(ready.decoded.pixels, loaded(built(), given).decoded.pixels)
-    assert photo_fault(lambda: built(system=Short(300)).load(given))[0] == "changed"
+    assert photo_fault(lambda: built(system=Short(300)).load(given, Unheard()))[0] == "changed"
 
 
 @pytest.mark.parametrize(
@@ -321,7 +324,7 @@ def test_what_keeps_a_photo_from_being_opened(inbox: Path, code: int, reason: st
     """Each system error has its reason, while the inbox can be listed."""
     given, system = task(inbox), FaultySystem()
     system.arm("open", code, under=bytes(inbox / "a.jpg"))
-    assert photo_fault(lambda: built(system=system).load(given))[0] == reason
+    assert photo_fault(lambda: built(system=system).load(given, Unheard()))[0] == reason
 
 
 @pytest.mark.parametrize(
@@ -333,7 +336,7 @@ def test_a_share_that_goes_away_is_no_fault_of_the_photo(inbox: Path, code: int)
     system.arm("read", code)
     system.arm("scandir", code)
     with pytest.raises(PlaceError) as caught:
-        built(system=system).load(given)
+        built(system=system).load(given, Unheard())
     assert (caught.value.role, caught.value.code, caught.value.path) == ("inbox", code, str(inbox))
     assert "a.jpg" in caught.value.detail
 
@@ -345,7 +348,7 @@ def test_a_machine_that_has_run_out_is_no_fault_of_the_photo(inbox: Path, call: 
     given, system = task(inbox), FaultySystem()
     system.arm(call, code, skip=2 if call == "open" else 0)
     with pytest.raises(PlaceError) as caught:
-        built(system=system).load(given)
+        built(system=system).load(given, Unheard())
     assert (caught.value.role, caught.value.code) == ("inbox", code)
 
 
@@ -353,16 +356,16 @@ def test_a_read_that_fails_is_told_from_one_that_ends(inbox: Path) -> None:
     """An error of the disk in the middle of a file is not taken for a truncated photo."""
     given, system = task(inbox), Short()
     system.arm("read", errno.EIO, skip=3)
-    assert photo_fault(lambda: built(system=system).load(given)) == ("unreadable", os.strerror(errno.EIO))
+    assert photo_fault(lambda: built(system=system).load(given, Unheard())) == ("unreadable", os.strerror(errno.EIO))
 
 
 def test_descriptors_are_closed_whatever_happens(inbox: Path) -> None:
     """No photo, good or bad, leaves a descriptor open."""
     given = task(inbox)
     before = len(os.listdir("/proc/self/fd"))
-    built().load(given)
+    built().load(given, Unheard())
     for bad in (task(inbox, b"text"), replace(given, stat=replace(given.stat, mtime_ns=5))):
-        photo_fault(lambda bad=bad: built().load(bad))  # type: ignore[misc]  # mypy knows no defaults of lambdas
+        photo_fault(lambda bad=bad: built().load(bad, Unheard()))  # type: ignore[misc]  # mypy knows no defaults of lambdas
     assert len(os.listdir("/proc/self/fd")) == before
 
 
@@ -378,7 +381,7 @@ def test_descriptors_are_closed_whatever_happens(inbox: Path) -> None:
 )
 def test_what_is_no_photo_is_named(inbox: Path, content: bytes, reason: str) -> None:
     """The reasons of the decoder come through."""
-    assert photo_fault(lambda: built().load(task(inbox, content)))[0] == reason
+    assert photo_fault(lambda: built().load(task(inbox, content), Unheard()))[0] == reason
 
 
 def test_a_file_of_absurd_length_is_not_read(inbox: Path) -> None:
@@ -387,7 +390,7 @@ def test_a_file_of_absurd_length_is_not_read(inbox: Path) -> None:
     with open(inbox / "a.jpg", "r+b") as file:
         file.truncate(reading.LEAST_BYTES + 1)
     given = replace(given, stat=FileStat.of((inbox / "a.jpg").lstat()))
-    assert photo_fault(lambda: built().load(given))[0] == "too_large"
+    assert photo_fault(lambda: built().load(given, Unheard()))[0] == "too_large"
 
 
 @pytest.mark.parametrize(
@@ -444,7 +447,7 @@ def test_a_photo_loads_while_another_is_drawn(inbox: Path) -> None:
     ready = loaded(line, given)
     expected = line.draw(given, ready, silent).pixels
     results: list[Loaded | Skip] = []
-    loader = threading.Thread(target=lambda: results.extend(line.load(given) for _ in range(20)))
+    loader = threading.Thread(target=lambda: results.extend(line.load(given, Unheard()) for _ in range(20)))
     loader.start()
     drawn = [line.draw(given, ready, silent).pixels for _ in range(3)]
     loader.join()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from engine_fakes import Unheard
 from PIL import Image
 from test_closer import Looks, enlarged
 from test_faces import face
@@ -53,7 +54,7 @@ def drawn(inbox: Path, finder: Finder | None, recipe: Recipe) -> tuple[Picture, 
     line = built(stage_writer=shelf, finder=finder)
     given = task(inbox, photo(400, 300), recipe)
     ready = loaded(line, given)
-    picture, _ = line.finish(given, ready, line.draw(given, ready, silent))
+    picture, _ = line.finish(given, line.draw(given, ready, silent), Unheard())
     return picture, shelf.kept[0][0]
 
 

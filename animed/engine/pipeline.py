@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -16,12 +16,14 @@ import torch
 
 from animed.engine import rendering, staging
 from animed.engine.reading import read
+from animed.engine.room import HERE, Room
 from animed.errors import PhotoError, StyleError
-from animed.imaging import encode, fingerprint, geometry, metadata, tensors
+from animed.imaging import encode, fingerprint, geometry, metadata, needs, tensors
 from animed.imaging.closer import small_faces
-from animed.imaging.decode import Decoded, Wanted, decode
+from animed.imaging.decode import Decoded, Found, Wanted, decode
 from animed.imaging.exif import Frame
 from animed.imaging.facefinder import FaceFinder
+from animed.imaging.starved import starved
 from animed.records import SUFFIXES, Picture, Reason, Skip, Stage, Staged, Task, WeightsFile
 from animed.style import runtime, weights
 from animed.style.shelf import Shelf
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from animed.engine.protocol import Life
     from animed.imaging.encode import Coding
     from animed.imaging.faces import Face
     from animed.imaging.metadata import Imprint
@@ -40,14 +43,6 @@ if TYPE_CHECKING:
     from animed.style.network import Beat, Generator
     from animed.style.runtime import DeviceSetting, PrecisionSetting
 
-# How torch and oneDNN say in a RuntimeError that memory ran out.
-NO_MEMORY: Final = (
-    "can't allocate memory",
-    "out of memory",
-    "cannot allocate memory",
-    "bad_alloc",
-    "not enough memory",
-)
 WARM_SIZES: Final = ((512, 512),)  # height, width, where the caller knows of none
 WARM_EDGE: Final = 1056  # pixels; to draw a larger picture for nothing costs more than it saves
 
@@ -55,8 +50,10 @@ WARM_EDGE: Final = 1056  # pixels; to draw a larger picture for nothing costs mo
 class StageWriter(Protocol):
     """Make a picture's bytes durable, out of sight; give the descriptor of an unnamed file."""
 
-    def __call__(self, data: bytes, stage: Stage, mtime_ns: int, /, *, system: System) -> tuple[Staged, int | None]:
-        """Raise PlaceError where the output is at fault."""
+    def __call__(
+        self, data: bytes, stage: Stage, mtime_ns: int, /, *, system: System, beat: Beat
+    ) -> tuple[Staged, int | None]:
+        """Raise PlaceError where the output is at fault; `beat` is called now and then while a large one is written."""
 
 
 class Finder(Protocol):
@@ -81,9 +78,14 @@ class Loaded:
 class Drawn:
     """A picture before it is encoded."""
 
-    pixels: NDArray[np.uint8]  # (H, W, 3) of the size of Decoded.photo, in the colours that the picture is to have
+    loaded: Loaded  # its pixels are the picture's: (H, W, 3) in the colours that it is to have
     infer_s: float
     faces: int | None = None  # drawn again by themselves; None where none were looked for
+
+    @property
+    def pixels(self) -> NDArray[np.uint8]:
+        """Return the picture."""
+        return self.loaded.decoded.photo
 
 
 class Pipeline:
@@ -97,8 +99,10 @@ class Pipeline:
         system: System = REAL,
         stage_writer: StageWriter = staging.write,
         finder: Finder | None = None,
+        room: Room = HERE,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
+        self._room = room
         self._networks = networks
         self._precision = precision
         self._system = system
@@ -116,16 +120,16 @@ class Pipeline:
         """Say why it is that arithmetic."""
         return self._precision.why
 
-    def load(self, task: Task) -> Loaded | Skip:
+    def load(self, task: Task, life: Life) -> Loaded | Skip:
         """Read and decode a photo; touches neither networks nor torch, so it may run beside `draw`.
 
         Raise PhotoError (`vanished` among its reasons, `encode` where the picture would be too large for its format) or
         PlaceError("inbox").
         """
         began = self._clock()
-        data = read(task, self._system)
+        data = read(task, self._system, life.beat)
         try:
-            decoded = decode(data, wanted(task), name=task.path)
+            decoded = decode(data, wanted(task), name=task.path, announce=lambda found: self._admit(found, task, life))
         except MemoryError as error:
             raise PhotoError(Reason.OUT_OF_MEMORY, f"decoding {len(data)} bytes took more than there is") from error
         if isinstance(decoded, Skip):
@@ -133,6 +137,11 @@ class Pipeline:
         coding = encode.coding(decoded.kind, task.recipe, task.threads)
         imprint = imprint_of(decoded, task.recipe, coding, source=hashlib.sha256(data).hexdigest())
         return Loaded(decoded, coding, imprint, len(data), self._clock() - began)
+
+    def _admit(self, found: Found, task: Task, life: Life) -> None:
+        """Let a photo be decoded, unless there is no memory for it. Raise PhotoError: too_large or out_of_memory."""
+        life.announce(found.width * found.height)
+        self._room.demand(needs.most(way_of(found, task.recipe)), f"a picture of {found.width}\u00d7{found.height}")
 
     def fingerprint(self, loaded: Loaded) -> Fingerprint | None:
         """Say what a photo looks like; None for one that is too plain or too small to tell."""
@@ -152,24 +161,28 @@ class Pipeline:
             pixels = rendering.render(
                 loaded.decoded, task.recipe, lambda seen: draw(network, seen, beat), beat, faces=faces or ()
             )
-            return Drawn(pixels, self._clock() - began, None if faces is None else len(faces))
+            picture = _in_place(loaded, pixels)
+            return Drawn(picture, self._clock() - began, None if faces is None else len(faces))
         except (RuntimeError, MemoryError) as error:
-            if not _out_of_memory(error):
+            if not starved(error):
                 raise
             height, width = loaded.decoded.pixels.shape[:2]
             detail = f"drawing {width}x{height} took more memory than there is"
             raise PhotoError(Reason.OUT_OF_MEMORY, detail) from error
 
-    def finish(self, task: Task, loaded: Loaded, drawn: Drawn) -> tuple[Picture, int | None]:
+    def finish(self, task: Task, drawn: Drawn, life: Life) -> tuple[Picture, int | None]:
         """Encode a picture and stage it; return the descriptor too where the staged file has no name.
 
-        Raise PhotoError (encode), or PlaceError("output").
+        Raise PhotoError (encode, out_of_memory), or PlaceError("output").
         """
         began = self._clock()
-        decoded, coding = loaded.decoded, loaded.coding
-        data = encode.encode(drawn.pixels, coding, alpha=decoded.alpha, profile=decoded.profile, imprint=loaded.imprint)
-        staged, descriptor = self._stage_writer(data, task.stage, task.stat.mtime_ns, system=self._system)
-        height, width = drawn.pixels.shape[:2]
+        loaded, decoded, coding = drawn.loaded, drawn.loaded.decoded, drawn.loaded.coding
+        height, width = decoded.photo.shape[:2]
+        life.announce(width * height)
+        data = encode.encode(decoded.photo, coding, alpha=decoded.alpha, profile=decoded.profile, imprint=loaded.imprint)
+        staged, descriptor = self._stage_writer(
+            data, task.stage, task.stat.mtime_ns, system=self._system, beat=life.beat
+        )
         picture = Picture(
             staged=staged,
             ext=SUFFIXES[coding.form],
@@ -254,6 +267,23 @@ def wanted(task: Task) -> Wanted:
     )
 
 
+def way_of(found: Found, recipe: Recipe) -> needs.Way:
+    """Return what is done with a photo, as far as it takes memory."""
+    form = encode.output_format(found.kind, recipe.output_format)
+    width, height = found.width, found.height
+    full = recipe.output_size == "original"
+    if not full:
+        width, height = geometry.fit(width, height, recipe.max_edge)
+    coarse = encode.is_coarse(form, recipe.quality, recipe.subsampling, width * height)
+    return needs.Way(found.kind, form, found.decoded, width * height, full, native=recipe.icc == "keep", coarse=coarse)
+
+
+def _in_place(loaded: Loaded, picture: NDArray[np.uint8]) -> Loaded:
+    """Return a photo with its picture in place of its pixels: nobody needs these while the picture is encoded."""
+    decoded = replace(loaded.decoded, pixels=picture, photo=picture, native=None, detail=None)
+    return replace(loaded, decoded=decoded)
+
+
 def imprint_of(decoded: Decoded, recipe: Recipe, coding: Coding, *, source: str) -> Imprint:
     """Return what the picture of a photo carries; raise PhotoError("encode") where it is too large for its format."""
     height, width = decoded.photo.shape[:2]
@@ -272,7 +302,3 @@ def draw(network: Generator, pixels: NDArray[np.uint8], beat: Beat | None = None
         drawn = tensors.to_pixels(network(photo, beat))
     return geometry.crop(drawn, width, height)
 
-
-def _out_of_memory(error: RuntimeError | MemoryError) -> bool:
-    """Say whether an error is one of the many ways to run out of memory."""
-    return isinstance(error, MemoryError) or any(words in str(error).lower() for words in NO_MEMORY)

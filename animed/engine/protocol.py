@@ -49,6 +49,16 @@ class WorkerSpec:
     system: System = REAL  # of the worker's loop and of both ends of its pipe; the factory's is among its arguments
 
 
+class Life(Protocol):
+    """How a step that cannot call back all the time shows that it goes on."""
+
+    def beat(self) -> None:
+        """Say so; as often as convenient."""
+
+    def announce(self, pixels: int) -> None:
+        """Say that calls into libraries follow, which work on so many pixels: their processor time counts as life."""
+
+
 class Pipeline(Protocol):
     """One photo's way through a worker. Each step raises PhotoError or PlaceError for what it expects to go wrong."""
 
@@ -56,7 +66,7 @@ class Pipeline(Protocol):
     def precision(self) -> str:
         """Name the arithmetic that the network runs in."""
 
-    def load(self, task: Task) -> Any:
+    def load(self, task: Task, life: Life) -> Any:
         """Read and decode a photo, in the loader's thread; a Skip says that policy leaves it out."""
 
     def fingerprint(self, loaded: Any) -> Fingerprint | None:
@@ -65,7 +75,7 @@ class Pipeline(Protocol):
     def draw(self, task: Task, loaded: Any, beat: Callable[[], None]) -> Any:
         """Run the network; call `beat` as often as convenient to show that work goes on."""
 
-    def finish(self, task: Task, loaded: Any, drawn: Any) -> tuple[Picture, int | None]:
+    def finish(self, task: Task, drawn: Any, life: Life) -> tuple[Picture, int | None]:
         """Encode and stage the picture; return it with the descriptor of an unnamed file, if it is one."""
 
 

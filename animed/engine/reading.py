@@ -11,6 +11,8 @@ from animed.records import FileStat, Reason
 from animed.system import shut
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from animed.records import Task
     from animed.system import System
 
@@ -20,8 +22,8 @@ BYTES_PER_PIXEL: Final = 16
 LEAST_BYTES: Final = 64 * 2**20
 
 
-def read(task: Task, system: System) -> bytes:
-    """Return the content of the photo that was settled, whole and unchanged.
+def read(task: Task, system: System, beat: Callable[[], None]) -> bytes:
+    """Return the content of the photo that was settled, whole and unchanged; `beat` is called after every part.
 
     Raise PhotoError: vanished, changed, unreadable, too_large, or what the first bytes say of its kind; or
     PlaceError("inbox") where the inbox rather than the photo is at fault.
@@ -29,7 +31,7 @@ def read(task: Task, system: System) -> bytes:
     try:
         descriptor = open_beneath(task.root, task.path, system)
         try:
-            return _content(descriptor, task, system)
+            return _content(descriptor, task, system, beat)
         finally:
             shut(system, descriptor)
     except NotRegularError as error:
@@ -38,7 +40,7 @@ def read(task: Task, system: System) -> bytes:
         raise reading_fault(error, root=task.root, path=task.path, mode=task.stat.mode, system=system) from error
 
 
-def _content(descriptor: int, task: Task, system: System) -> bytes:
+def _content(descriptor: int, task: Task, system: System, beat: Callable[[], None]) -> bytes:
     """Read a file between two looks at its stat."""
     _demand_same(descriptor, task, "before it was read", system)
     size = task.stat.size
@@ -49,6 +51,7 @@ def _content(descriptor: int, task: Task, system: System) -> bytes:
         if not chunk:
             break
         content += chunk
+        beat()
         if len(content) == len(chunk):
             # A video of gigabytes is known by its first bytes, and not read on.
             sniff.identify(bytes(chunk[: sniff.HEAD]), task.path)

@@ -11,11 +11,14 @@ import errno
 import hashlib
 import os
 import secrets
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from animed.errors import PhotoError, PlaceError
 from animed.records import Reason, Stage, Staged
 from animed.system import REAL, Entry, System, at, shut
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # File systems and kernels without unnamed files say so in these ways. A folder that is gone says ENOENT as well: then
 # the named file fails in its turn, and that error is the one to report.
@@ -28,11 +31,17 @@ NO_FSYNC: Final = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP})  # n
 CREATE_MODE: Final = 0o666  # less the umask, which the kernel takes off (or the folder's default ACL, which wins)
 FLAGS: Final = os.O_RDWR | os.O_CLOEXEC
 NAMES_TRIED: Final = 8
+# Bytes that are written and made durable at a time: a slow share takes a large picture for minutes, and what it has
+# taken so far is a sign of life.
+PART: Final = 32 << 20
 
 
-def write(data: bytes, stage: Stage, mtime_ns: int, *, system: System = REAL) -> tuple[Staged, int | None]:
+def write(
+    data: bytes, stage: Stage, mtime_ns: int, *, system: System = REAL, beat: Callable[[], None] = lambda: None
+) -> tuple[Staged, int | None]:
     """Stage `data`; return what was staged, and the open descriptor of an unnamed file (the caller closes it).
 
+    `beat` is called whenever a part of a large picture is durable.
     Raises PlaceError("output", …) when the place is at fault, PhotoError("encode") when the picture is larger than a
     file may be. Nothing is left behind in either case.
     """
@@ -41,7 +50,8 @@ def write(data: bytes, stage: Stage, mtime_ns: int, *, system: System = REAL) ->
     except OSError as error:
         raise _fault(error, stage) from error
     try:
-        found = _fill(fd, data, stage, mtime_ns=mtime_ns, system=system)
+        _pour(fd, data, system, beat)
+        found = _dress(fd, len(data), stage, mtime_ns=mtime_ns, system=system)
         staged = Staged(found.st_dev, found.st_ino, found.st_size, hashlib.sha256(data).hexdigest(), name)
     except BaseException as error:
         _discard(fd, name, stage, system=system)
@@ -74,18 +84,27 @@ def _create_named(stage: Stage, system: System) -> tuple[int, str]:
     raise AssertionError  # the last try returned or raised
 
 
-def _fill(fd: int, data: bytes, stage: Stage, *, mtime_ns: int, system: System) -> os.stat_result:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[system.write(fd, rest) :]
+def _pour(fd: int, data: bytes, system: System, beat: Callable[[], None]) -> None:
+    """Write all of a picture, and make all but its last part durable."""
+    for start in range(0, len(data), PART):
+        if start:
+            _sync(fd, system)
+            beat()
+        rest = memoryview(data)[start : start + PART]
+        while rest:
+            rest = rest[system.write(fd, rest) :]
+
+
+def _dress(fd: int, size: int, stage: Stage, *, mtime_ns: int, system: System) -> os.stat_result:
+    """Give a written picture of `size` bytes its mode and time, and make it durable."""
     if stage.mode is not None:
         _set_mode(fd, stage.mode, system)
     if stage.keep_mtime:
         _keep_mtime(fd, mtime_ns, system)
     _sync(fd, system)
     found = system.fstat(fd)
-    if found.st_size != len(data):
-        raise OSError(errno.EIO, f"{len(data)} bytes were written, {found.st_size} are there")
+    if found.st_size != size:
+        raise OSError(errno.EIO, f"{size} bytes were written, {found.st_size} are there")
     return found
 
 

@@ -35,7 +35,9 @@ from animed.engine.protocol import (
     WorkerSpec,
     clip,
 )
+from animed.engine.pulse import Pulse
 from animed.errors import AnimedError, PhotoError, PlaceError
+from animed.imaging.starved import starved
 from animed.records import Failure, Outcome, Picture, PlaceFault, Reason, Task
 from animed.system import REAL, STARVED, System, shut
 
@@ -50,7 +52,6 @@ GROWTH: Final = 1.02
 LOADER_HEAP: Final = 56 << 20  # bytes; the C library gives a thread's arena 64 MiB at a time
 MEASURE_EVERY: Final = 4  # photos between two measurements of memory: reading them walks all page tables
 ROOM_S: Final = 0.1  # between two tries to send or receive while the machine has no memory for it
-NO_MEMORY: Final = ("can't allocate memory", "out of memory", "cannot allocate memory")
 
 T = TypeVar("T")
 
@@ -151,11 +152,9 @@ class Loop:
         self._system = system
         self._pipeline = pipeline
         self._link = link
-        self._beat_every = beat_every
         self._settled = threading.Event()
         self._most = 0  # bytes
-        self._clock = clock
-        self._beat_at = clock()
+        self._pulse = Pulse(lambda: link.send(Beat()), every=beat_every, clock=clock)
         self._loaded: queue.Queue[tuple[Task, Any] | None] = queue.Queue(maxsize=1)
         self._early: deque[Message] = deque()  # came while the loader waited for a verdict
         self._images = 0
@@ -163,6 +162,7 @@ class Loop:
     def start(self) -> None:
         """Start the thread that loads, and note what this worker holds when it is warm."""
         threading.Thread(target=self._load_all, name="loader", daemon=True).start()
+        self._pulse.start()
         self._settled.wait()
         self._most = int(machine.anonymous() * GROWTH)
 
@@ -191,7 +191,8 @@ class Loop:
         if not isinstance(message, Task):
             self._loaded.put(None)  # a Stop: the main thread comes to it after the photos before it
             return False
-        loaded = attempt(lambda: self._pipeline.load(message))
+        with self._pulse.step() as effort:
+            loaded = attempt(lambda: self._pipeline.load(message, effort))
         if not message.compare or isinstance(loaded, Outcome):
             self._loaded.put((message, loaded))
         else:
@@ -223,20 +224,23 @@ class Loop:
         item = self._loaded.get()
         if item is None:
             return False
-        task, loaded = item
-        done = (loaded, None) if isinstance(loaded, Outcome) else attempt(lambda: self._draw(task, loaded))
+        task, *held = item
+        del item
+        done = (held[0], None) if isinstance(held[0], Outcome) else attempt(lambda: self._draw(task, held))
         outcome, descriptor = done if isinstance(done, tuple) else (done, None)
         self._report(task.number, outcome, descriptor)
         if machine.anonymous() > self._most:
             limits.give_back()
         return True
 
-    def _draw(self, task: Task, loaded: Any) -> tuple[Picture, int | None]:
-        self._beat_at = self._clock()
+    def _draw(self, task: Task, held: list[Any]) -> tuple[Picture, int | None]:
+        """Draw the one photo in `held`, and take it out: its pixels are not to lie beside an encoder's."""
+        self._pulse.said()
         self._link.send(Started(task.number))
-        drawn = self._pipeline.draw(task, loaded, self._beat)
-        self._beat()
-        return self._pipeline.finish(task, loaded, drawn)
+        drawn = self._pipeline.draw(task, held.pop(), self._pulse.beat)
+        self._pulse.beat()
+        with self._pulse.step() as effort:
+            return self._pipeline.finish(task, drawn, effort)
 
     def _report(self, number: int, outcome: Outcome, descriptor: int | None) -> None:
         self._images += 1
@@ -244,12 +248,6 @@ class Loop:
         self._link.send(Result(number, outcome, memory), descriptor)
         if descriptor is not None:
             shut(self._system, descriptor)
-
-    def _beat(self) -> None:
-        now = self._clock()
-        if now - self._beat_at >= self._beat_every:
-            self._beat_at = now
-            self._link.send(Beat())
 
 
 def attempt(step: Callable[[], T]) -> T | Failure | PlaceFault:
@@ -267,7 +265,7 @@ def fault_of(error: Exception) -> Failure | PlaceFault:
     if isinstance(error, PlaceError):
         return PlaceFault(error.role, error.code, error.path, clip(error.detail))
     one_line = clip(" ".join(f"{type(error).__name__}: {error}".split()))
-    if isinstance(error, MemoryError) or any(words in str(error).lower() for words in NO_MEMORY):
+    if starved(error):
         return Failure(Reason.OUT_OF_MEMORY, one_line)
     traceback.print_exception(error)
     return Failure(f"{Reason.WORKER_CRASHED}:PYTHON", one_line)

@@ -17,6 +17,8 @@ from animed.imaging.faults import BROKEN, fault
 from animed.records import Reason, Skip
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
     from numpy.typing import NDArray
     from PIL.Image import Image
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from animed.imaging.metadata import Notes
     from animed.imaging.sniff import Kind
     from animed.records import Icc
+
+    Announce = Callable[["Found"], None]
 
 _SIDEWAYS: Final = 5  # from this orientation on, width and height change places
 
@@ -38,6 +42,16 @@ class Wanted:
     full: bool = False  # the picture is to have the photo's own size
     icc: Icc = "srgb"
     faces: bool = False  # small faces are to be drawn by themselves
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a file says of its picture."""
+
+    kind: Kind
+    width: int  # before turning
+    height: int
+    decoded: int  # pixels that are decoded: fewer than there are where a JPEG is decoded at a fraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +70,10 @@ class Decoded:
     detail: NDArray[np.uint8] | None = None  # (H'', W'', 3) sRGB, larger than `pixels`, for faces; None for none
 
 
-def decode(data: bytes, wanted: Wanted, *, name: bytes = b"") -> Decoded | Skip:
+def decode(data: bytes, wanted: Wanted, *, name: bytes = b"", announce: Announce | None = None) -> Decoded | Skip:
     """Decode the content of a file; `name` only helps to tell camera raw files from TIFF.
 
+    `announce` is told what there is before it is decoded, and may refuse it by raising PhotoError.
     Raise PhotoError: empty, not_an_image, truncated, unsupported:KIND or too_large; MemoryError where it runs out.
     """
     kind = sniff.identify(data, name)
@@ -66,13 +81,13 @@ def decode(data: bytes, wanted: Wanted, *, name: bytes = b"") -> Decoded | Skip:
     try:
         limits.header(kind, data, wanted.max_pixels)
         if kind == "raw":
-            return _decode_raw(data, wanted, name)
-        return _decode(data, kind, wanted)
+            return _decode_raw(data, wanted, name, announce or _ignored)
+        return _decode(data, kind, wanted, announce or _ignored)
     except BROKEN as error:
         raise fault(kind, data, error) from error
 
 
-def _decode(data: bytes, kind: Kind, wanted: Wanted) -> Decoded | Skip:
+def _decode(data: bytes, kind: Kind, wanted: Wanted, announce: Announce) -> Decoded | Skip:
     """Decode without the net of `decode` below it."""
     image = openers.opened(data, kind)
     limits.size(*image.size, wanted.max_pixels)
@@ -81,6 +96,8 @@ def _decode(data: bytes, kind: Kind, wanted: Wanted) -> Decoded | Skip:
         return Skip("animated")
     _demand_end(kind, data)
     size = None if wanted.full else _draft(image, wanted.max_edge)
+    width, height = size or image.size
+    announce(Found(kind, width, height, image.width * image.height))
     image.load()
     limits.size(*image.size, wanted.max_pixels)  # the pictures in a HEIF need not be as large as its boxes say
     notes = metadata.extract(image, data)
@@ -88,7 +105,7 @@ def _decode(data: bytes, kind: Kind, wanted: Wanted) -> Decoded | Skip:
     return _developed(image, openers.turn(image, kind), kind=kind, wanted=wanted, size=size, notes=notes, data=data)
 
 
-def _decode_raw(data: bytes, wanted: Wanted, name: bytes) -> Decoded:
+def _decode_raw(data: bytes, wanted: Wanted, name: bytes, announce: Announce) -> Decoded:
     """Decode what a camera wrote without developing it."""
     form = sniff.camera(data, name)
     rawpy = raw.library(form)
@@ -96,6 +113,8 @@ def _decode_raw(data: bytes, wanted: Wanted, name: bytes) -> Decoded:
     shot = raw.Shot(rawpy, data, form)
     try:
         limits.size(*shot.size, wanted.max_pixels)
+        width, height = shot.size
+        announce(Found("raw", width, height, width * height))
         image = shot.picture(wanted.max_edge, full=wanted.full)
     finally:
         shot.close()
@@ -148,3 +167,7 @@ def _draft(image: Image, max_edge: int) -> tuple[int, int] | None:
     width, height = geometry.fit(*full, max_edge)
     image.draft(None, (2 * width, 2 * height))
     return full
+
+
+def _ignored(found: Found) -> None:
+    """Stand in where nobody wants to know the size."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,9 +14,10 @@ from PIL.PngImagePlugin import PngInfo
 
 from animed.errors import PhotoError
 from animed.imaging import alpha as transparency
-from animed.imaging import iptc
+from animed.imaging import iptc, needs
 from animed.imaging.faults import BROKEN
 from animed.imaging.metadata import Imprint
+from animed.imaging.starved import starved
 from animed.records import Reason
 
 if TYPE_CHECKING:
@@ -27,11 +29,16 @@ if TYPE_CHECKING:
     from animed.records import OutputFormat, PictureFormat, Recipe, Subsampling
 
 FINE_QUALITY: Final = 90  # from here on, colour is kept at full resolution
+# Pixels up to which that goes for AVIF. Its encoder takes 38 bytes a pixel then, 26 otherwise: gigabytes for a picture
+# that is looked at from far.
+FINE_AVIF: Final = 32_000_000
 # Up to so many pixels, libaom's speed. A megapixel was measured to take 0.37 s of a core at speed 6, 0.16 s at 8 (and a
 # fifth more bytes), 0.07 s at 9 (docs/performance.md).
-AVIF_SPEEDS: Final = ((4_000_000, 6), (32_000_000, 8), (math.inf, 9))
+AVIF_SPEEDS: Final = ((4_000_000, 6), (FINE_AVIF, 8), (math.inf, 9))
 # Pixels of the longer side: what the encoders take, and for AVIF what the usual decoders do.
 MOST_EDGE: Final[Mapping[PictureFormat, int]] = {"jpeg": 65_500, "png": 2**31 - 1, "webp": 16_383, "avif": 32_768}
+# What encoders say of sound pixels when memory has run out, and for no other reason: their options are checked earlier.
+_BROKEN_OFF: Final = re.compile(r"(?i)broken data stream|encoding of (?:color|alpha) planes failed")
 # What `same` makes of each kind of photo; of all others it makes png.
 _SAME: Final[Mapping[str, PictureFormat]] = {
     "jpeg": "jpeg",
@@ -79,14 +86,23 @@ def encode(
         pixels, alpha = transparency.on_white(pixels, alpha), None
     target = io.BytesIO()
     try:
+        if form == "avif":
+            needs.reserve_avif(width * height, alpha=alpha is not None)
         image = Image.fromarray(pixels if alpha is None else np.dstack((pixels, alpha)))
         options = _options(coding, width * height) | _carried(form, imprint or Imprint())
         image.save(target, form.upper(), icc_profile=profile or None, **options)
     except (*BROKEN, MemoryError) as error:
-        cause = " ".join(str(error).split()) or type(error).__name__
-        raise PhotoError(Reason.ENCODE, f"{width}x{height} as {form}: {cause}") from error
+        raise _fault(error, f"{width}x{height} as {form}") from error
     data = target.getvalue()
     return iptc.embedded(data, imprint.iptc) if imprint and form == "jpeg" else data
+
+
+def _fault(error: BaseException, what: str) -> PhotoError:
+    """Tell a machine without memory from a picture that its format does not take."""
+    cause = " ".join(str(error).split()) or type(error).__name__
+    if starved(error) or _BROKEN_OFF.search(cause):
+        return PhotoError(Reason.OUT_OF_MEMORY, f"writing {what} took more memory than there is: {cause}")
+    return PhotoError(Reason.ENCODE, f"{what}: {cause}")
 
 
 def demand_fit(form: PictureFormat, width: int, height: int) -> None:
@@ -104,9 +120,8 @@ def output_format(kind: Kind, wanted: OutputFormat) -> PictureFormat:
 
 def _options(coding: Coding, pixels: int) -> dict[str, Any]:
     """Return how a picture of so many pixels is written."""
-    colour = coding.subsampling
-    if colour == "auto":
-        colour = "4:4:4" if coding.quality >= FINE_QUALITY else "4:2:0"
+    coarse = is_coarse(coding.form, coding.quality, coding.subsampling, pixels)
+    colour = ("4:2:0" if coarse else "4:4:4") if coding.subsampling == "auto" else coding.subsampling
     lossy = {"quality": coding.quality}
     options: dict[PictureFormat, dict[str, Any]] = {
         "jpeg": {**lossy, "subsampling": colour, "optimize": True, "progressive": coding.progressive},
@@ -122,6 +137,13 @@ def _options(coding: Coding, pixels: int) -> dict[str, Any]:
         },
     }
     return options[coding.form]
+
+
+def is_coarse(form: PictureFormat, quality: int, subsampling: Subsampling, pixels: int) -> bool:
+    """Say whether the colour of a picture of so many pixels is written at half its resolution."""
+    if subsampling != "auto":
+        return subsampling == "4:2:0"
+    return quality < FINE_QUALITY or (form == "avif" and pixels > FINE_AVIF)
 
 
 def _avif_speed(pixels: int) -> int:

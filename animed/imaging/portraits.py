@@ -42,7 +42,7 @@ _SPARE: Final = 3  # pixels around a window that the resampling reads
 
 
 def refine(picture: NDArray[np.uint8], decoded: Decoded, found: Iterable[Face], draw: Draw) -> NDArray[np.uint8]:
-    """Return the (H, W, 3) sRGB picture of a photo with the faces drawn again; those are in pixels of `decoded.pixels`.
+    """Draw faces of the (H, W, 3) sRGB picture of a photo again, in place; they are in pixels of `decoded.pixels`.
 
     The finest pixels of the photo that are at hand are drawn. `draw` runs the network.
     """
@@ -61,17 +61,14 @@ def finest(decoded: Decoded) -> NDArray[np.uint8]:
 def redrawn(
     picture: NDArray[np.uint8], source: NDArray[np.uint8], found: Iterable[Face], draw: Draw
 ) -> NDArray[np.uint8]:
-    """Return `picture` with faces drawn again from `source`; `picture` itself where there is none.
+    """Draw faces of `picture` again from `source`, in place; return `picture`.
 
     `picture` (H, W, 3) is the drawn photo and `source` (H', W', 3) the photo, both of the same whole view, in any
     sizes. Faces are in pixels of `picture`. `draw` runs the network; it is given at most 512² pixels at a time.
     """
-    result: NDArray[np.uint8] | None = None
     for face in found:
-        if result is None:
-            result = picture.copy()
-        _redraw(result, source, face, draw)
-    return picture if result is None else result
+        _redraw(picture, source, face, draw)
+    return picture
 
 
 def drawn_size(in_source: float, in_picture: float) -> float:

@@ -1,0 +1,53 @@
+"""Whether there is memory for a photo, before any of it is decoded: a worker that the kernel ends helps nobody."""
+
+from __future__ import annotations
+
+import resource
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from animed.engine import machine
+from animed.errors import PhotoError
+from animed.records import Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MIB: Final = 1 << 20
+# Below this nothing is asked: such a photo takes no more than the network does, which the plan has room for.
+SMALL: Final = 1024 * MIB
+ITSELF: Final = 600 * MIB  # of its limit, what a worker's libraries, threads and heaps take besides
+HELP: Final = "output_size: styled or a smaller picture needs less"
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What memory there is for this process, bytes; None where nothing says."""
+
+    limit: Callable[[], int | None]  # of what it may hold
+    free: Callable[[], int | None]  # on this machine, now
+
+    def demand(self, need: int, what: str) -> None:
+        """Refuse a photo that takes `need` bytes. `what` names it and what is to be done.
+
+        Raise PhotoError: too_large where the worker's limit has never room for it, out_of_memory where the machine has
+        none now.
+        """
+        if need < SMALL:
+            return
+        limit = self.limit()
+        if limit is not None and need > limit - ITSELF:
+            detail = f"{what} takes about {need // MIB} MiB, and a worker may hold {limit // MIB} MiB"
+            raise PhotoError(Reason.TOO_LARGE, f"{detail} (workers.max_memory); {HELP}")
+        free = self.free()
+        if free is not None and need > free:
+            detail = f"{what} takes about {need // MIB} MiB, and {free // MIB} MiB are free"
+            raise PhotoError(Reason.OUT_OF_MEMORY, f"{detail}; {HELP}, and so do fewer workers")
+
+
+def _limit() -> int | None:
+    soft, _ = resource.getrlimit(resource.RLIMIT_DATA)
+    return None if soft == resource.RLIM_INFINITY else soft
+
+
+HERE: Final = Room(_limit, lambda: machine.available_memory("/"))
