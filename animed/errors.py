@@ -15,7 +15,8 @@ Keep this module free of heavy imports: every room uses it, and the parent proce
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from typing import Final, Literal
 
 PlaceRole = Literal["inbox", "output", "processed", "failed"]
 
@@ -28,6 +29,12 @@ EXIT_UNAVAILABLE = 69
 EXIT_CANNOT_CREATE = 73
 EXIT_TEMPORARY = 75
 EXIT_CONFIG = 78
+
+# torch and oneDNN, OpenCV, libwebp, libavif, libheif, libtiff, zlib by way of Pillow, the C++ library.
+_WORDS: Final = re.compile(
+    r"(?i)can(?:'|no)t allocate|out of memory|bad_alloc|(?:not enough|insufficient) memory|memory allocation|"
+    r"failed to (?:re)?allocate|allocation failed|encoding error [12]\b"
+)
 
 
 class AnimedError(Exception):
@@ -111,3 +118,8 @@ class PlaceError(AnimedError):
     def __reduce__(self) -> tuple[type[PlaceError], tuple[PlaceRole, int, str, str]]:
         """Travel through a pipe with all fields."""
         return type(self), (self.role, self.code, self.path, self.detail)
+
+
+def starved(error: BaseException) -> bool:
+    """Say whether an error is one of the many ways to run out of memory."""
+    return isinstance(error, MemoryError) or bool(_WORDS.search(str(error)))

@@ -14,6 +14,7 @@ seconds, and its share of the time.
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import shutil
 import tempfile
@@ -193,8 +194,10 @@ def _run(root: Path, words: list[str], options: argparse.Namespace) -> str:
         after, usage = sampler.process.memory_full_info().uss, sampler.process.cpu_times()
         cpu = usage.user + usage.system - before.user - before.system
         heard = [at for at in recorders[0].heard[:mark] if at >= began]
-        silence = max(late - early for early, late in zip(heard, heard[1:], strict=False))
-        told += f" {took:.1f} s, cpu {cpu:.1f} s, peak {sampler.peak // MIB}, warm {warm // MIB}, after {after // MIB} MiB"
+        silence = max(late - early for early, late in itertools.pairwise(heard))
+        told += (
+            f" {took:.1f} s, cpu {cpu:.1f} s, peak {sampler.peak // MIB}, warm {warm // MIB}, after {after // MIB} MiB"
+        )
         told += f", silence {silence:.1f} s"
     pool.kill(time.monotonic())
     return told
@@ -231,7 +234,8 @@ def _told(outcome: object) -> str:
     """Say what became of a photo."""
     if isinstance(outcome, Picture):
         parts = f"decode {outcome.decode_s:.1f}, draw {outcome.infer_s:.1f}, encode {outcome.encode_s:.1f}"
-        return f"done {outcome.out_width}x{outcome.out_height}, {outcome.bytes_out / 1e6:.0f} MB, faces {outcome.faces} ({parts})"
+        size = f"{outcome.out_width}x{outcome.out_height}, {outcome.bytes_out / 1e6:.0f} MB"
+        return f"done {size}, faces {outcome.faces} ({parts})"
     return str(outcome)
 
 

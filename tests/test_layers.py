@@ -96,7 +96,7 @@ THIRD_PARTY: Final[dict[str, frozenset[str]]] = {
 
 # What only a worker process ever imports.
 CHILD_ROOMS: Final = frozenset({"imaging", "style"})
-CHILD_MODULES: Final = frozenset({"engine.pipeline", "engine.reading", "engine.rendering"})
+CHILD_MODULES: Final = frozenset({"engine.pipeline", "engine.reading", "engine.rendering", "engine.room"})
 
 # Where an error of any kind is caught: around one photo, and around the worker's loop; the daemon has one at its top.
 BOUNDARIES: Final = frozenset({"engine.worker:attempt", "engine.worker:main"})

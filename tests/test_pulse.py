@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 import time
@@ -82,11 +83,13 @@ def test_nothing_counts_outside_of_what_was_announced() -> None:
     """Before a step announces anything, and after its end, however it ends, processor time says nothing."""
     body = Body()
     assert not body.look(computed=1.0)
-    with pytest.raises(RuntimeError), body.pulse.step() as effort:
-        assert not body.look(computed=1.0)
-        effort.announce(MEGAPIXEL)
-        assert body.look(computed=1.0)
-        raise RuntimeError
+    step = body.pulse.step()
+    effort = step.__enter__()
+    assert not body.look(computed=1.0)
+    effort.announce(MEGAPIXEL)
+    assert body.look(computed=1.0)
+    with pytest.raises(RuntimeError, match="broken"):
+        step.__exit__(RuntimeError, RuntimeError("broken"), None)
     assert not body.look(computed=1.0)
 
 
@@ -114,7 +117,7 @@ def test_signs_are_sent_once_in_an_interval(steps: list[float]) -> None:
         body.pulse.beat()
         if body.beats > before:
             sent.append(body.now)
-    assert all(late - early >= 1.0 for early, late in zip(sent, sent[1:], strict=False))
+    assert all(late - early >= 1.0 for early, late in itertools.pairwise(sent))
     assert len(sent) >= sum(steps) // 4
 
 
@@ -157,17 +160,19 @@ def test_a_worker_beats_while_a_library_loads_and_encodes(tmp_path: Path) -> Non
     worker = threading.Thread(target=loop.run)
     worker.start()
     kinds: list[type] = []
+    descriptor = None
     while Result not in kinds:
         received = parent.receive()
-        assert received
-        kinds.append(type(received[0]))
+        assert received is not None
+        message, descriptor = received
+        kinds.append(type(message))
         if kinds[-1] is Beat:
             heard.set()
     worker.join(PATIENCE)
     assert Beat in kinds[: kinds.index(Started)]
     assert Beat in kinds[kinds.index(Started) :]
-    if received[1] is not None:
-        os.close(received[1])
+    assert descriptor is not None
+    os.close(descriptor)
     here.close()
     there.close()
 
@@ -178,7 +183,7 @@ def test_silence_means_hung_and_computing_does_not(drive: Callable[..., Driver],
     driver = drive(plan(), replace(spec(timeout=SILENT_S), factory="test_pulse:make"))
     driver.submit(name)
     if dies:
-        assert driver.next(WorkerTimeout)
+        driver.next(WorkerTimeout)
         return
     outcome = driver.next(PhotoFinished).outcome
     assert isinstance(outcome, Picture)

@@ -17,13 +17,12 @@ import torch
 from animed.engine import rendering, staging
 from animed.engine.reading import read
 from animed.engine.room import HERE, Room
-from animed.errors import PhotoError, StyleError
-from animed.imaging import encode, fingerprint, geometry, metadata, needs, tensors
+from animed.errors import PhotoError, StyleError, starved
+from animed.imaging import encode, fingerprint, geometry, metadata, tensors
 from animed.imaging.closer import small_faces
-from animed.imaging.decode import Decoded, Found, Wanted, decode
+from animed.imaging.decode import Decoded, Wanted, decode
 from animed.imaging.exif import Frame
 from animed.imaging.facefinder import FaceFinder
-from animed.imaging.starved import starved
 from animed.records import SUFFIXES, Picture, Reason, Skip, Stage, Staged, Task, WeightsFile
 from animed.style import runtime, weights
 from animed.style.shelf import Shelf
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from animed.engine.protocol import Life
+    from animed.imaging.decode import Found
     from animed.imaging.encode import Coding
     from animed.imaging.faces import Face
     from animed.imaging.metadata import Imprint
@@ -141,7 +141,7 @@ class Pipeline:
     def _admit(self, found: Found, task: Task, life: Life) -> None:
         """Let a photo be decoded, unless there is no memory for it. Raise PhotoError: too_large or out_of_memory."""
         life.announce(found.width * found.height)
-        self._room.demand(needs.most(way_of(found, task.recipe)), f"a picture of {found.width}\u00d7{found.height}")
+        self._room.demand(found, task.recipe)
 
     def fingerprint(self, loaded: Loaded) -> Fingerprint | None:
         """Say what a photo looks like; None for one that is too plain or too small to tell."""
@@ -179,7 +179,9 @@ class Pipeline:
         loaded, decoded, coding = drawn.loaded, drawn.loaded.decoded, drawn.loaded.coding
         height, width = decoded.photo.shape[:2]
         life.announce(width * height)
-        data = encode.encode(decoded.photo, coding, alpha=decoded.alpha, profile=decoded.profile, imprint=loaded.imprint)
+        data = encode.encode(
+            decoded.photo, coding, alpha=decoded.alpha, profile=decoded.profile, imprint=loaded.imprint
+        )
         staged, descriptor = self._stage_writer(
             data, task.stage, task.stat.mtime_ns, system=self._system, beat=life.beat
         )
@@ -267,17 +269,6 @@ def wanted(task: Task) -> Wanted:
     )
 
 
-def way_of(found: Found, recipe: Recipe) -> needs.Way:
-    """Return what is done with a photo, as far as it takes memory."""
-    form = encode.output_format(found.kind, recipe.output_format)
-    width, height = found.width, found.height
-    full = recipe.output_size == "original"
-    if not full:
-        width, height = geometry.fit(width, height, recipe.max_edge)
-    coarse = encode.is_coarse(form, recipe.quality, recipe.subsampling, width * height)
-    return needs.Way(found.kind, form, found.decoded, width * height, full, native=recipe.icc == "keep", coarse=coarse)
-
-
 def _in_place(loaded: Loaded, picture: NDArray[np.uint8]) -> Loaded:
     """Return a photo with its picture in place of its pixels: nobody needs these while the picture is encoded."""
     decoded = replace(loaded.decoded, pixels=picture, photo=picture, native=None, detail=None)
@@ -301,4 +292,3 @@ def draw(network: Generator, pixels: NDArray[np.uint8], beat: Beat | None = None
         photo = tensors.to_tensor(geometry.pad(pixels), dtype=weight.dtype, device=weight.device)
         drawn = tensors.to_pixels(network(photo, beat))
     return geometry.crop(drawn, width, height)
-

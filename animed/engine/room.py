@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 from animed.engine import machine
 from animed.errors import PhotoError
+from animed.imaging import encode, geometry, needs
 from animed.records import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from animed.imaging.decode import Found
+    from animed.records import Recipe
 
 MIB: Final = 1 << 20
 # Below this nothing is asked: such a photo takes no more than the network does, which the plan has room for.
@@ -27,22 +31,35 @@ class Room:
     limit: Callable[[], int | None]  # of what it may hold
     free: Callable[[], int | None]  # on this machine, now
 
-    def demand(self, need: int, what: str) -> None:
-        """Refuse a photo that takes `need` bytes. `what` names it and what is to be done.
+    def demand(self, found: Found, recipe: Recipe) -> None:
+        """Refuse a photo that there is no memory for.
 
         Raise PhotoError: too_large where the worker's limit has never room for it, out_of_memory where the machine has
         none now.
         """
+        need = needs.most(way_of(found, recipe))
         if need < SMALL:
             return
+        what = f"a photo of {found.width}\u00d7{found.height} takes about {need // MIB} MiB"
         limit = self.limit()
         if limit is not None and need > limit - ITSELF:
-            detail = f"{what} takes about {need // MIB} MiB, and a worker may hold {limit // MIB} MiB"
-            raise PhotoError(Reason.TOO_LARGE, f"{detail} (workers.max_memory); {HELP}")
+            detail = f"{what}, and a worker may hold {limit // MIB} MiB by workers.max_memory"
+            raise PhotoError(Reason.TOO_LARGE, f"{detail}; {HELP}")
         free = self.free()
         if free is not None and need > free:
-            detail = f"{what} takes about {need // MIB} MiB, and {free // MIB} MiB are free"
+            detail = f"{what}, and {free // MIB} MiB are free"
             raise PhotoError(Reason.OUT_OF_MEMORY, f"{detail}; {HELP}, and so do fewer workers")
+
+
+def way_of(found: Found, recipe: Recipe) -> needs.Way:
+    """Return what is done with a photo, as far as it takes memory."""
+    form = encode.output_format(found.kind, recipe.output_format)
+    width, height = found.width, found.height
+    full = recipe.output_size == "original"
+    if not full:
+        width, height = geometry.fit(width, height, recipe.max_edge)
+    coarse = encode.is_coarse(form, recipe.quality, recipe.subsampling, width * height)
+    return needs.Way(found.kind, form, found.decoded, width * height, full, native=recipe.icc == "keep", coarse=coarse)
 
 
 def _limit() -> int | None:

@@ -36,8 +36,7 @@ from animed.engine.protocol import (
     clip,
 )
 from animed.engine.pulse import Pulse
-from animed.errors import AnimedError, PhotoError, PlaceError
-from animed.imaging.starved import starved
+from animed.errors import AnimedError, PhotoError, PlaceError, starved
 from animed.records import Failure, Outcome, Picture, PlaceFault, Reason, Task
 from animed.system import REAL, STARVED, System, shut
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from PIL.JpegImagePlugin import JpegImageFile
 
-from animed.errors import PhotoError
+from animed.errors import PhotoError, starved
 from animed.imaging import ends, geometry, limits, metadata, openers, raw, sniff
 from animed.imaging.develop import develop
 from animed.imaging.faults import BROKEN, fault
@@ -84,6 +84,8 @@ def decode(data: bytes, wanted: Wanted, *, name: bytes = b"", announce: Announce
             return _decode_raw(data, wanted, name, announce or _ignored)
         return _decode(data, kind, wanted, announce or _ignored)
     except BROKEN as error:
+        if starved(error):
+            raise MemoryError(str(error)) from error
         raise fault(kind, data, error) from error
 
 

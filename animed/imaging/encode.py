@@ -12,12 +12,11 @@ import numpy as np
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
-from animed.errors import PhotoError
+from animed.errors import PhotoError, starved
 from animed.imaging import alpha as transparency
 from animed.imaging import iptc, needs
 from animed.imaging.faults import BROKEN
 from animed.imaging.metadata import Imprint
-from animed.imaging.starved import starved
 from animed.records import Reason
 
 if TYPE_CHECKING:
