@@ -66,6 +66,7 @@ ALSO: Final[dict[str, frozenset[str]]] = {
     "engine.pipeline": frozenset({"imaging", "style"}),
     "engine.reading": frozenset({"imaging"}),
     "engine.rendering": frozenset({"imaging"}),
+    "engine.room": frozenset({"imaging"}),
     # `check` judges folders and the machine by the very rules that the service uses.
     "commands.capacity": frozenset({"engine", "intake"}),
     "commands.depths": frozenset({"intake"}),

@@ -247,3 +247,18 @@ def test_everything_is_durable_before_it_is_told(tmp_path: Path) -> None:
     assert healthy.order == ["open", "write", "chmod", "utime", "fsync", "fstat"]
     assert fd is not None
     os.close(fd)
+
+
+def test_a_large_picture_is_made_durable_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a slow share has taken is a sign of life; the picture is whole, and small ones take no part of this."""
+    monkeypatch.setattr("animed.engine.staging.PART", 4)
+    beats: list[int] = []
+    _, fd = write(b"0123456789", stage(tmp_path), MTIME, beat=lambda: beats.append(1))
+    assert fd is not None
+    assert os.pread(fd, 99, 0) == b"0123456789"
+    os.close(fd)
+    assert len(beats) == 2
+    _, fd = write(b"0123", stage(tmp_path), MTIME, beat=lambda: beats.append(1))
+    assert fd is not None
+    os.close(fd)
+    assert len(beats) == 2
