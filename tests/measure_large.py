@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from animed.engine.protocol import Channel, Message, WorkerSpec
 
 MIB: Final = 1 << 20
-SAMPLE_S: Final = 0.05
+SAMPLE_S: Final = 0.2
 SETTLE_S: Final = 2.0
 PATIENCE_S: Final = 1800
 MOST_WEBP: Final = 16_383  # pixels a side

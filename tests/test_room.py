@@ -139,6 +139,33 @@ sys.exit("done")
 """
 
 
+STARVED = """
+import io, resource, sys
+import numpy as np
+from PIL import Image
+from animed.imaging.decode import Wanted, decode
+pixels = np.random.default_rng(1).integers(0, 256, (500, 750, 4), dtype=np.uint8)
+target = io.BytesIO()
+Image.fromarray(pixels).resize((3000, 2000)).save(target, "WEBP", lossless=True, method=0)
+with open("/proc/self/status") as file:
+    held = next(int(line.split()[1]) << 10 for line in file if line.startswith("VmData"))
+resource.setrlimit(resource.RLIMIT_DATA, (held, held))
+try:
+    decode(target.getvalue(), Wanted(10**8, 512, full=True))
+except MemoryError:
+    sys.exit("out_of_memory")
+"""
+
+
+def test_a_decoder_without_memory_is_no_fault_of_the_photo() -> None:
+    """WebP's library says then what it says of a damaged file, which would never be tried again."""
+    environment = dict(os.environ) | {"MALLOC_MMAP_THRESHOLD_": "65536"}  # so that nothing freed is left to take
+    ended = subprocess.run(
+        [sys.executable, "-c", STARVED], capture_output=True, text=True, check=False, env=environment
+    )
+    assert ended.stderr.strip().splitlines()[-1] == "out_of_memory"
+
+
 @pytest.mark.parametrize("form", ["jpeg", "webp", "avif"])
 @pytest.mark.parametrize("beyond", [4, 40, 100])
 def test_no_encoder_dies_of_a_limit(form: str, beyond: int) -> None:

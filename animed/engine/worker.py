@@ -227,9 +227,10 @@ class Loop:
         del item
         done = (held[0], None) if isinstance(held[0], Outcome) else attempt(lambda: self._draw(task, held))
         outcome, descriptor = done if isinstance(done, tuple) else (done, None)
-        self._report(task.number, outcome, descriptor)
+        # Before it is measured: what one large photo took and left is no reason to replace a worker.
         if machine.anonymous() > self._most:
             limits.give_back()
+        self._report(task.number, outcome, descriptor)
         return True
 
     def _draw(self, task: Task, held: list[Any]) -> tuple[Picture, int | None]:

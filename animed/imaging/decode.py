@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from PIL.JpegImagePlugin import JpegImageFile
 
 from animed.errors import PhotoError, starved
-from animed.imaging import ends, geometry, limits, metadata, openers, raw, sniff
+from animed.imaging import ends, geometry, limits, metadata, needs, openers, raw, sniff
 from animed.imaging.develop import develop
 from animed.imaging.faults import BROKEN, fault
 from animed.records import Reason, Skip
@@ -86,6 +86,9 @@ def decode(data: bytes, wanted: Wanted, *, name: bytes = b"", announce: Announce
     except BROKEN as error:
         if starved(error):
             raise MemoryError(str(error)) from error
+        if kind == "webp":
+            # Its library has the same words for a damaged file and for no memory.
+            needs.reserve_decoding(kind, limits.webp_pixels(data))
         raise fault(kind, data, error) from error
 
 

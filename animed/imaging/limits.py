@@ -55,6 +55,12 @@ def header(kind: Kind, data: bytes, max_pixels: int) -> None:
             raise PhotoError(Reason.TOO_LARGE, f"{held} {what} in a {kind} file, limit {limit}")
 
 
+def webp_pixels(data: bytes) -> int:
+    """Return how many pixels the canvas of a WebP has, as far as the file says."""
+    width, height = _canvas(data)
+    return width * height
+
+
 def exif(data: object) -> None:
     """Refuse an EXIF block that is no such thing any more by its size. Raise PhotoError("too_large")."""
     if isinstance(data, bytes) and len(data) > EXIF:

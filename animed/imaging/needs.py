@@ -70,7 +70,18 @@ def _kept(way: Way) -> int:
 
 def reserve_avif(pixels: int, *, alpha: bool) -> None:
     """Make sure that a limit of this process has room for encoding an AVIF of so many pixels. Raise MemoryError."""
-    size = _ASKED[alpha] * pixels + _BEYOND
+    reserve(_ASKED[alpha] * pixels + _BEYOND)
+
+
+def reserve_decoding(kind: Kind, pixels: int) -> None:
+    """Make sure that a limit of this process has room for decoding so many pixels. Raise MemoryError."""
+    reserve(_DECODING.get(kind, _PLAIN) * pixels)
+
+
+def reserve(size: int) -> None:
+    """Make sure that a limit of this process has room for so many bytes. Raise MemoryError."""
+    if not size:
+        return
     try:
         # Private memory, as the limit counts it; it is not touched, so it is not taken.
         mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
