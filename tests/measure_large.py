@@ -210,7 +210,7 @@ def _settings(root: Path, words: list[str], options: argparse.Namespace) -> conf
     styles = f"styles_dir: {options.styles}\n" if options.styles else ""
     (root / "config.yaml").write_text(
         f"version: 1\nstate_dir: state\n{styles}"
-        f"workers: {{count: 1, threads: 1, max_memory: {options.max_memory}}}\n"
+        f"workers: {{count: 1, threads: 1, nice: 0, max_memory: {options.max_memory}}}\n"
         "inboxes:\n"
         f"  - {{name: in, path: in, output: out, max_edge: {options.edge}, strength: {1 if 'full' in words else 0.5},\n"
         f"     output_size: {words[1]}, output_format: {words[2]}, faces: {'auto' if 'faces' in words else 'off'},\n"
