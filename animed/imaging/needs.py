@@ -24,7 +24,7 @@ _CLEAR: Final = 1
 _WRITTEN: Final = 4  # the encoder's own copy
 # What encoders take besides. A JPEG's coefficients, and a buffer for the whole of the file.
 _ENCODING: Final[Mapping[PictureFormat, int]] = {"jpeg": 10, "png": 3, "webp": 10, "avif": 38}
-AVIF_COARSE: Final = 26  # with colour at half the resolution
+AVIF_COARSE: Final = 32  # with colour at half the resolution; alpha, which is not known before, included
 # What AVIF's encoder asks for, which is more than it uses, and what the C library asks for beyond that. Its library is
 # ended by the kernel where it gets none.
 _ASKED: Final = {False: 56, True: 76}  # without and with alpha
