@@ -31,7 +31,7 @@ from PIL import Image
 
 from animed import config
 from animed.catalog import Catalog
-from animed.daemon import faces, recipes, workforce
+from animed.daemon import demands, recipes, workforce
 from animed.engine.events import PhotoFinished
 from animed.engine.pool import Pool
 from animed.engine.spawn import WorkerProcess, spawn
@@ -155,7 +155,7 @@ def _run(root: Path, words: list[str], options: argparse.Namespace) -> str:
     photo = next(options.folder.glob(f"{words[0]}.*"))
     style = Catalog.read(styles_dir=settings.styles_dir).get(inbox.style)
     plan = workforce.plan_of(settings)
-    spec = workforce.spec_of(settings, (style.weights_file,), plan, detector=faces.detector_of(settings))
+    spec = workforce.spec_of(settings, (style.weights_file,), plan, detector=demands.detector_of(settings))
     recorders: list[Recorder] = []
 
     def start(spec: WorkerSpec, threads: int) -> WorkerProcess:

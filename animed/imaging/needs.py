@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from animed.imaging.encode import PictureFormat
     from animed.imaging.sniff import Kind
+    from animed.records import PictureFormat
 
 # While a decoder works: its own pictures and the one that it gives. Of a JPEG that is decoded at a fraction, that part.
 _DECODING: Final[Mapping[Kind, int]] = {"webp": 14, "avif": 14, "heic": 16, "gif": 12, "raw": 16}
