@@ -65,7 +65,6 @@ ALSO: Final[dict[str, frozenset[str]]] = {
     "engine.worker": frozenset({"imaging", "style"}),
     "engine.pipeline": frozenset({"imaging", "style"}),
     "engine.reading": frozenset({"imaging"}),
-    "engine.rendering": frozenset({"imaging"}),
     "engine.room": frozenset({"imaging"}),
     # `check` judges folders and the machine by the very rules that the service uses.
     "commands.capacity": frozenset({"engine", "intake"}),
@@ -91,13 +90,12 @@ THIRD_PARTY: Final[dict[str, frozenset[str]]] = {
     "commands.once": frozenset({"structlog"}),
     "engine.limits": frozenset({"psutil"}),
     "engine.pipeline": frozenset({"torch", "torchvision", "PIL", "numpy"}),
-    "engine.rendering": frozenset({"numpy"}),
     "engine.worker": frozenset({"torch", "numpy"}),  # inside functions only: see below
 }
 
 # What only a worker process ever imports.
 CHILD_ROOMS: Final = frozenset({"imaging", "style"})
-CHILD_MODULES: Final = frozenset({"engine.pipeline", "engine.reading", "engine.rendering", "engine.room"})
+CHILD_MODULES: Final = frozenset({"engine.pipeline", "engine.reading", "engine.room"})
 
 # Where an error of any kind is caught: around one photo, and around the worker's loop; the daemon has one at its top.
 BOUNDARIES: Final = frozenset({"engine.worker:attempt", "engine.worker:main"})

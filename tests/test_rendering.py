@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageCms
 
-from animed.engine import rendering
-from animed.imaging import colour, geometry, upsample
+from animed.imaging import colour, geometry, rendering, upsample
 from animed.imaging.decode import Decoded
 from animed.imaging.metadata import Notes
 from animed.records import Recipe

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import torch
 
-from animed.engine import rendering, staging
+from animed.engine import staging
 from animed.engine.reading import read
 from animed.engine.room import HERE, Room
 from animed.errors import PhotoError, StyleError, starved
-from animed.imaging import encode, fingerprint, geometry, metadata, tensors
+from animed.imaging import encode, fingerprint, geometry, metadata, rendering, tensors
 from animed.imaging.closer import small_faces
 from animed.imaging.decode import Decoded, Wanted, decode
 from animed.imaging.exif import Frame

@@ -6,7 +6,7 @@ Every fault of a file ends as a PhotoError.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Literal
 
 from PIL.JpegImagePlugin import JpegImageFile
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from animed.records import Icc
 
     Announce = Callable[["Found"], None]
-
-_SIDEWAYS: Final = 5  # from this orientation on, width and height change places
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +91,7 @@ def decode(data: bytes, wanted: Wanted, *, name: bytes = b"", announce: Announce
 
 
 def _decode(data: bytes, kind: Kind, wanted: Wanted, announce: Announce) -> Decoded | Skip:
-    """Decode without the net of `decode` below it."""
+    """Decode any kind but raw; what goes wrong in libraries is raised as it comes."""
     image = openers.opened(data, kind)
     limits.size(*image.size, wanted.max_pixels)
     limits.exif(image.info.get("exif"))
@@ -145,7 +143,7 @@ def _developed(
 
     `size` is that of the photo, before it is turned; `data` is where colours may be described, beside `image.info`.
     """
-    width, height = size if turn < _SIDEWAYS else size[::-1]
+    width, height = size[::-1] if geometry.sideways(turn) else size
     developed = develop(image, turn, wanted, data=data)
     return Decoded(
         developed.pixels,

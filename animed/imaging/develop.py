@@ -136,12 +136,12 @@ class _Darkroom:
 def _blank(shape: tuple[int, ...], turn: int) -> NDArray[np.uint8]:
     """Return an array for a picture of this (height, width, …) once it is upright."""
     height, width, *rest = shape
-    return np.empty((width, height, *rest) if turn >= 5 else shape, np.uint8)  # noqa: PLR2004 - sideways from here on
+    return np.empty((width, height, *rest) if geometry.sideways(turn) else shape, np.uint8)
 
 
 def _as_stored(upright: NDArray[Any], turn: int) -> NDArray[Any]:
     """Return a view of an upright (H, W, …) picture as the file that has this orientation stores it."""
-    across = upright.swapaxes(0, 1) if turn >= 5 else upright  # noqa: PLR2004 - sideways from here on
+    across = upright.swapaxes(0, 1) if geometry.sideways(turn) else upright
     vertical = slice(None, None, -1) if turn in {3, 4, 6, 7} else slice(None)
     horizontal = slice(None, None, -1) if turn in {2, 3, 7, 8} else slice(None)
     return across[vertical, horizontal]

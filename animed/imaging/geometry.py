@@ -11,11 +11,19 @@ if TYPE_CHECKING:
 
 Size = tuple[int, int]  # width, height
 
+UPRIGHT: Final = 1  # EXIF orientations: how a picture is stored that needs no turning
+UPSIDE_DOWN_MIRRORED: Final = 4  # the last one that keeps width and height
+
 # Both sides are padded to multiples of this, the least that the network takes: the nearer to the photo's own size, the
 # nearer is the picture to that of the photo alone. More shapes cost nothing: kernels are built anew for each photo
 # anyway, because keeping them would cost memory. docs/performance.md has the figures.
 MULTIPLE: Final = 4
 SMALLEST: Final = 16  # pixels; the least side that the network sees
+
+
+def sideways(turn: int) -> bool:
+    """Say whether a picture with this EXIF orientation, 1 … 8, is stored with its width and height changed over."""
+    return turn > UPSIDE_DOWN_MIRRORED
 
 
 def fit(width: int, height: int, max_edge: int) -> Size:

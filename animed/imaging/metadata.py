@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from animed.imaging import described, exif, ifd, iptc, taken, xmp
 from animed.imaging.faults import BROKEN
+from animed.imaging.geometry import UPRIGHT
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from animed.imaging.taken import Moment
     from animed.records import Recipe
 
-_ORIENTATION: Final = 0x0112
-_UPRIGHT: Final = 1
 _XMP_TAG: Final = 700
 _IPTC_TAG: Final = 33_723
 _PHOTOSHOP_TAG: Final = 34_377
@@ -58,10 +57,10 @@ class Imprint:
 def orientation(image: Image.Image) -> int:
     """Return the EXIF orientation of a loaded picture, 1 … 8; 1 where there is none or it makes no sense."""
     try:
-        found = image.getexif().get(_ORIENTATION, _UPRIGHT)
+        found = image.getexif().get(exif.ORIENTATION, UPRIGHT)
     except BROKEN:
-        return _UPRIGHT
-    return found if isinstance(found, int) and 1 <= found <= 8 else _UPRIGHT  # noqa: PLR2004 - the eight there are
+        return UPRIGHT
+    return found if isinstance(found, int) and 1 <= found <= 8 else UPRIGHT  # noqa: PLR2004 - the eight there are
 
 
 def extract(image: Image.Image, data: bytes = b"") -> Notes:
@@ -74,7 +73,7 @@ def extract(image: Image.Image, data: bytes = b"") -> Notes:
     packet = _bytes(image.info.get("xmp")) or _profile(image, "xmp") or _tag(image, data, _XMP_TAG)
     packet = packet if len(packet) <= xmp.MAX_READ else b""
     stored = image.info.get("original_orientation") or orientation(image)
-    turned = stored != _UPRIGHT or exif.turned(whole)
+    turned = stored != UPRIGHT or exif.turned(whole)
     moment, told = _moment(record, packet, block, str(image.info.get("Creation Time", "")))
     return Notes(record, packet, block, _texts(image), turned, moment, told)
 

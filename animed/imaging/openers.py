@@ -19,6 +19,7 @@ from PIL.WebPImagePlugin import WebPImageFile
 from animed.errors import PhotoError
 from animed.imaging import heif, limits, metadata
 from animed.imaging.faults import BROKEN
+from animed.imaging.geometry import UPRIGHT
 from animed.records import Reason
 
 if TYPE_CHECKING:
@@ -48,7 +49,6 @@ _APART: Final = 2  # a plane for each colour
 _DEEP: Final = 16  # bits
 _PART: Final = 1 | 4  # bits of NewSubfileType: reduced, a mask
 _REDUCED: Final = 2  # as SubfileType says it
-_UPRIGHT: Final = 1
 _PILLOWS_LIMIT: Final = 89_478_485  # pixels; it warns beyond, and refuses beyond twice as many
 
 # Settings that are the libraries' modules' own. A worker computes with the threads that it was given and no more. Large
@@ -84,9 +84,9 @@ def moving(image: ImageFile, kind: Kind, data: bytes) -> bool:
 def turn(image: Image.Image, kind: Kind) -> int:
     """Return the EXIF orientation, 1 … 8, that a loaded picture is still to be turned by."""
     if kind == "heic":
-        return _UPRIGHT  # libheif has turned it
+        return UPRIGHT  # libheif has turned it
     if kind == "avif" and not image.info.get("exif"):
-        return _UPRIGHT  # the boxes of the file count, as Pillow has put them into the EXIF; never what XMP says
+        return UPRIGHT  # the boxes of the file count, as Pillow has put them into the EXIF; never what XMP says
     # A TIFF turns itself upright while it loads, and forgets its orientation then.
     return metadata.orientation(image)
 
