@@ -31,6 +31,7 @@ EXIT_TEMPORARY = 75
 EXIT_CONFIG = 78
 
 # torch and oneDNN, OpenCV, libwebp, libavif, libheif, libtiff, zlib by way of Pillow, the C++ library.
+_LIMIT: Final = re.compile(r"(?i)security limit")  # libheif calls what it refuses a "memory allocation error"
 _WORDS: Final = re.compile(
     r"(?i)can(?:'|no)t allocate|out of memory|bad_alloc|(?:not enough|insufficient) memory|memory allocation|"
     r"failed to (?:re)?allocate|allocation failed|encoding error [12]\b"
@@ -121,5 +122,6 @@ class PlaceError(AnimedError):
 
 
 def starved(error: BaseException) -> bool:
-    """Say whether an error is one of the many ways to run out of memory."""
-    return isinstance(error, MemoryError) or bool(_WORDS.search(str(error)))
+    """Say whether an error is one of the many ways to run out of memory; a library's own limit of sizes is none."""
+    text = str(error)
+    return isinstance(error, MemoryError) or bool(_WORDS.search(text) and not _LIMIT.search(text))

@@ -18,9 +18,10 @@ from picture_writers import RGB, Tiff, claimed_png, long, png, segment, tiff
 from PIL import Image
 from PIL.GifImagePlugin import GifImageFile
 
-from animed.errors import PhotoError
+from animed.errors import PhotoError, starved
 from animed.imaging import limits, openers
 from animed.imaging.decode import Decoded, Wanted, decode
+from animed.imaging.faults import fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -222,3 +223,11 @@ def test_a_jpeg_of_endless_scans_is_refused() -> None:
     assert outcome(again) == "too_large"
     # The film behind a photo may hold the same bytes as often as it likes.
     assert isinstance(decode(data + b"\xff\xda" * 1000, Wanted(max_pixels=MAX_PIXELS, max_edge=64)), Decoded)
+
+
+def test_a_limit_of_a_library_is_not_a_lack_of_memory() -> None:
+    """What a library refuses by its own rules is the file's fault, though it calls it a memory allocation error."""
+    refused = "Memory allocation error: Security limit exceeded: Number of extents in iloc box (53249)"
+    assert not starved(SyntaxError(refused))
+    assert starved(RuntimeError("Memory allocation error: Allocating 4 GB exceeds what is there"))
+    assert fault("heic", saved(scene(), "heic"), SyntaxError(refused)).reason == "too_large"
