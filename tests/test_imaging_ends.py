@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -126,3 +127,48 @@ def test_a_cut_raw_file_is_truncated() -> None:
         with pytest.raises(PhotoError) as caught:
             decode(data[:cut], WANTED, name=b"photo.dng")
         assert caught.value.reason == "truncated"
+
+
+@pytest.mark.parametrize("kind", ["png", "webp"])
+def test_a_long_rest_that_was_never_written_is_truncated(kind: str) -> None:
+    """However many zeros follow, they are no blocks of which there are too many: the file may still be completed."""
+    data = samples()[f"{kind} plain"]
+    at = data.index(b"IDAT") - 4 if kind == "png" else 12
+    unwritten = data[:at] + bytes(4 << 20)
+    if kind == "webp":
+        unwritten = unwritten[:4] + (len(unwritten) - 8).to_bytes(4, "little") + unwritten[8:]
+    assert drawn(unwritten) == "truncated"
+
+
+@pytest.mark.parametrize("size", [600, 5000, 2 << 20])
+def test_zeros_in_the_last_notes_of_a_webp_are_padding(size: int) -> None:
+    """Programs leave room behind EXIF and XMP; the picture stands before them. Notes of nothing but zeros are none."""
+    plain = saved(noise(160, 128), "webp", exif=oriented(1))
+    for name in (b"EXIF", b"XMP "):
+        notes = b"Exif\0\0II*\0\x08\0\0\0".ljust(size, b"\0")
+        longer = plain + name + len(notes).to_bytes(4, "little") + notes
+        padded = longer[:4] + (len(longer) - 8).to_bytes(4, "little") + longer[8:]
+        assert np.array_equal(drawn(padded), drawn(plain))
+        assert drawn(padded.replace(notes, bytes(size))) == "truncated"
+        assert drawn(padded[:-size] + bytes(size)) == "truncated"
+
+
+@pytest.mark.parametrize("kind", ["jpeg", "png", "gif", "webp", "heic"])
+def test_zeros_behind_the_end_do_not_make_damage_a_missing_end(kind: str) -> None:
+    """A damaged file is not told to be copied again for what stands behind its own end."""
+    data = bytearray(samples()["heic"] if kind == "heic" else samples()[f"{kind} plain"])
+    where = {"jpeg": b"\xff\xc0", "png": b"IHDR", "gif": b",", "webp": b"VP8 ", "heic": b"pitm"}[kind]
+    at = data.index(where) + len(where)
+    data[at : at + 16] = b"\xff" * 16 if kind != "jpeg" else data[at : at + 2] + b"\x09" + data[at + 3 : at + 16]
+    plain = drawn(bytes(data))
+    assert isinstance(plain, str)
+    assert plain != "truncated"
+    assert drawn(bytes(data) + bytes(5000)) == plain
+
+
+def test_a_black_bitmap_with_an_odd_head_is_not_truncated() -> None:
+    """Zeros are its pixels; what is refused stands in its head, which is there."""
+    head = struct.pack("<IiiHHIIiiII", 40, 16, 16, 1, 8, 0, 0, 0, 0, 0xFFFFFFFF, 0)
+    data = b"BM" + struct.pack("<IHHI", 2054, 0, 0, 54) + head + bytes(2000)
+    assert drawn(data) == "unsupported:bmp"
+    assert drawn(data[:14] + bytes(2040)) == "truncated"

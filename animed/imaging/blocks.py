@@ -2,7 +2,8 @@
 
 A walk yields (name, start, size) of each whole block, with its head and its end, by the file's own word: what it says
 may reach beyond its last byte. It judges nothing. Every step goes on in the data, and no walk takes more of them than
-photos have blocks: a file of millions of empty ones is refused, with PhotoError("too_large").
+photos have blocks: a file of millions of empty ones is refused, with PhotoError("too_large"). Zeros are no blocks of a
+PNG or WebP: their walk ends where a file was not written yet.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ SCAN: Final = b"\xda"  # JPEG's segments
 END: Final = b"\xd9"
 EXIF: Final = b"\xe1"  # and XMP
 
+_UNWRITTEN: Final = bytes(8)  # in the place of a chunk's head, which is as long
 _BOX: Final = 8  # bytes of a box's head, which counts as part of it
 _BY_INTRODUCER: Final = re.compile(rb"(?P<padding>\0+)|(?P<junk>[^\0!,;]+)")
 # Neither stuffing, fill bytes nor the marks that stand inside of a scan and have no length: RST and TEM.
@@ -81,7 +83,7 @@ def _bounded(walk: Callable[[bytes], Iterator[Block]]) -> Callable[[bytes], Iter
 def png_chunks(data: bytes) -> Iterator[Block]:
     """Yield the chunks of a PNG; what a chunk holds begins 8 bytes behind its start."""
     at = 8
-    while at + 8 <= len(data):
+    while at + 8 <= len(data) and data[at : at + 8] != _UNWRITTEN:
         block = Block(data[at + 4 : at + 8], at, 12 + number(">I", data, at))
         yield block
         at = block.end
@@ -91,7 +93,7 @@ def png_chunks(data: bytes) -> Iterator[Block]:
 def riff_chunks(data: bytes) -> Iterator[Block]:
     """Yield the chunks of a WebP, each without the byte that fills it up to an even size."""
     at = 12
-    while at + 8 <= len(data):
+    while at + 8 <= len(data) and data[at : at + 8] != _UNWRITTEN:
         block = Block(data[at : at + 4], at, 8 + number("<I", data, at + 4))
         yield block
         at = block.end + block.size % 2

@@ -40,6 +40,7 @@ _RUNS: Final = re.compile(rb"(?s:[^\0].)*")  # each of a length and a colour; wh
 _ESCAPES: Final = 1 << 21  # of a BMP that are walked over: ends of rows, steps, and pixels without runs
 ZEROS: Final = 512  # bytes; no compressed picture ends with so many
 _PADDING: Final = 4608  # what programs leave free behind EXIF, which may be the last thing in a HEIF, and more
+_NOTES: Final = frozenset({b"EXIF", b"XMP "})  # what comes last in a WebP
 _FRAMES: Final = 1000  # of a GIF that are walked over
 _JPEG_IN_TIFF: Final = frozenset({6, 7})
 
@@ -69,16 +70,36 @@ def hollow(kind: Kind, data: bytes) -> bool:
     return end > zeros and data[end - zeros : end] == bytes(zeros)
 
 
+def unwritten(kind: Kind, data: bytes) -> bool:
+    """Say whether zeros may be why a decoder gives up.
+
+    Where a format tells its own end, those behind it are no matter; the pixels of a BMP may be zeros, but not its head.
+    """
+    if kind == "bmp":
+        return number("<I", data, 14) == 0
+    return data.endswith(bytes(ZEROS)) if kind in {"tiff", "raw"} else hollow(kind, data)
+
+
 def _data_end(kind: Kind, data: bytes) -> tuple[int, int]:
     """Return where the compressed data of a picture end, and how many zeros there are too many; 0 for never."""
     if kind == "webp":
-        return min(len(data), number("<I", data, 4) + 8), ZEROS
+        return _webp_data_end(data), ZEROS
     if kind in {"heic", "avif"}:
         return min(len(data), _box_ends(data).get(b"mdat", 0)), _PADDING if b"Exif" in data[:65536] else ZEROS
     if kind == "tiff":
         directory = extents.first(data)
         return (directory.strips_end, ZEROS) if directory.compression in _JPEG_IN_TIFF else (0, 0)
     return 0, 0
+
+
+def _webp_data_end(data: bytes) -> int:
+    """Return how far a WebP must be more than zeros: to its end, or into its last notes, which may be padded."""
+    end = min(len(data), number("<I", data, 4) + 8)
+    last = blocks.Block(b"", 0, 0)
+    for last in blocks.riff_chunks(data):  # noqa: B007 - the last one is what the walk is for
+        pass
+    whole = last.name in _NOTES and last.end >= end - 1
+    return min(end, last.start + 8 + ZEROS) if whole else end
 
 
 def unfinished_runs(data: bytes) -> bool:

@@ -39,7 +39,7 @@ def fault(kind: Kind, data: bytes, error: Exception) -> PhotoError:
     cause = " ".join(str(error).split()) or type(error).__name__
     if _LARGE.search(cause):
         return PhotoError(Reason.TOO_LARGE, f"{kind}: {cause}")
-    if _SHORT.search(cause) or ends.ends_early(kind, data) or data.endswith(bytes(ends.ZEROS)):
+    if _SHORT.search(cause) or ends.ends_early(kind, data) or ends.unwritten(kind, data):
         return PhotoError(Reason.TRUNCATED, f"the {kind} file ends too early: {cause}")
     if _FOREIGN.search(cause):
         return PhotoError(f"{Reason.UNSUPPORTED}:{kind}", f"this sort of {kind} file cannot be read: {cause}")
