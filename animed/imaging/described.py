@@ -6,12 +6,13 @@ history and identity of a file, video trailers of motion photos, gain maps, dept
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from animed.imaging import exif, iptc, taken, xmp
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from xml.etree.ElementTree import Element
 
     from animed.imaging.taken import Moment
@@ -30,8 +31,8 @@ _CORE: Final = "{http://iptc.org/std/Iptc4xmpCore/1.0/xmlns/}"
 _EXTENSION: Final = "{http://iptc.org/std/Iptc4xmpExt/2008-02-29/}"
 _REGIONS: Final = "{http://www.metadataworkinggroup.com/schemas/regions/}"
 _PEOPLE: Final = "{http://ns.microsoft.com/photo/1.2/}"
-_MEDIAPRO: Final = "{http://ns.iview-ms.com/mediapro/1.0/}"
 OWN: Final = "{urn:x-animed:1.0/}"
+_DIGEST: Final = b"<animed:SourceDigest>"  # what people search pictures for
 
 TAKEN: Final = f"{_EXIF}DateTimeOriginal"
 CREATED: Final = f"{_PHOTOSHOP}DateCreated"
@@ -75,22 +76,21 @@ _NOTHING_BUT: Final[Mapping[str, frozenset[str]]] = {
         ("{http://ns.microsoft.com/photo/1.0/}", "{http://ns.microsoft.com/photo/1.0}"),
         frozenset({"Rating", "LastKeywordXMP", "LastKeywordIPTC"}),
     ),
-    _MEDIAPRO: frozenset({"People", "Event", "Location"}),
+    "{http://ns.iview-ms.com/mediapro/1.0/}": frozenset({"People", "Event", "Location"}),
     "{http://ns.acdsee.com/iptc/1.0/}": frozenset(
         {"caption", "categories", "author", "keywords", "rating", "notes", "datetime"}
     ),
 }
 # Where people stand in the photo. Programs disagree on what turns such areas, so they are kept where nothing is turned.
 _AREAS: Final = frozenset({f"{_REGIONS}Regions", f"{_PEOPLE}RegionInfo"})
-_PLACES: Final = frozenset(
-    {
-        *(f"{_PHOTOSHOP}{name}" for name in ("City", "State", "Country")),
-        *(f"{_CORE}{name}" for name in ("Location", "CountryCode")),
-        *(f"{_EXTENSION}{name}" for name in ("LocationCreated", "LocationShown")),
-        f"{_DC}coverage",
-        f"{_MEDIAPRO}Location",
-    }
+# How places are called, in whatever namespace and structure: programs put each other's names where they like. The
+# address of an author or licensor has other names, and stays.
+_PLACE: Final = re.compile(
+    r"(?i:gps.*|geo.*|.*(?:latitude|longitude|altitude)|lat|long?|.*location(?:name|id|code|created|shown)?|"
+    r"city|(?:province)?state|province|country(?:name|code)?|worldregion|place(?:name)?|coverage)"
 )
+# What never stands inside of a property either: identities of files, and what a picture says of itself.
+_NOT_WITHIN: Final = frozenset({OWN[1:-1], "http://ns.adobe.com/xap/1.0/sType/ResourceRef#"})
 # How PNG files call what XMP calls otherwise; of two that mean the same the first counts.
 PNG_TEXTS: Final[Mapping[str, str]] = {
     "Title": f"{_DC}title",
@@ -122,11 +122,13 @@ def sound(found: Properties) -> Properties:
 
 def kept(found: Properties, *, turned: bool, gps: bool) -> Properties:
     """Return what a picture keeps of its photo's properties; no place without `gps`, no areas where it is `turned`."""
-    return {
-        name: element
+    allowed: Callable[[str], bool] = _belongs if gps else _belongs_nowhere
+    left = (
+        (name, xmp.pruned(element, allowed))
         for name, element in sound(found).items()
-        if (_describes(name) or (name in _AREAS and not turned)) and (gps or not _is_place(name))
-    }
+        if (_describes(name) or (name in _AREAS and not turned)) and allowed(name)
+    )
+    return {name: element for name, element in left if element is not None}
 
 
 def from_texts(texts: Iterable[tuple[str, str]]) -> Properties:
@@ -161,18 +163,32 @@ def made(recipe: Recipe, source: str) -> Properties:
     return {name: xmp.plain(name, value) for name, value in values.items()}
 
 
+def defused(foreign: bytes) -> bytes:
+    """Return what a picture carries of its photo as bytes, of the same length, without what names a photo's digest.
+
+    In XMP nothing foreign can look like it. Elsewhere a text may, by chance or not, and stand before the true one.
+    """
+    return foreign.replace(_DIGEST, b"(" + _DIGEST[1:])
+
+
 def _describes(name: str) -> bool:
     """Say whether a property describes the photo, and is true of its picture."""
-    space, brace, local = name.rpartition("}")
-    space += brace
+    uri, local = xmp.split(name)
+    space = f"{{{uri}}}"
     if space in _NOTHING_BUT:
         return local in _NOTHING_BUT[space]
     return space in _ALL_BUT and local not in _ALL_BUT[space]
 
 
-def _is_place(name: str) -> bool:
-    """Say whether a property tells where the photo was taken."""
-    return name in _PLACES or name.startswith((f"{_EXIF}GPS", f"{_EXIF_MORE}GPS"))
+def _belongs(name: str) -> bool:
+    """Say whether an element or attribute may stand in a property that is kept."""
+    uri, local = xmp.split(name)
+    return uri in xmp.PREFIXES and uri not in _NOT_WITHIN and local not in _ALL_BUT.get(f"{{{uri}}}", ())
+
+
+def _belongs_nowhere(name: str) -> bool:
+    """Say the same where nothing may tell where the photo was taken."""
+    return _belongs(name) and not _PLACE.fullmatch(xmp.split(name)[1])
 
 
 def _element(name: str, texts: list[str]) -> Element:

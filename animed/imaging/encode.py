@@ -14,7 +14,7 @@ from PIL.PngImagePlugin import PngInfo
 
 from animed.errors import PhotoError, starved
 from animed.imaging import alpha as transparency
-from animed.imaging import iptc, needs
+from animed.imaging import described, iptc, needs
 from animed.imaging.faults import BROKEN
 from animed.imaging.metadata import Imprint
 from animed.records import Reason
@@ -89,11 +89,11 @@ def encode(
             needs.reserve_avif(width * height, alpha=alpha is not None)
         image = Image.fromarray(pixels if alpha is None else np.dstack((pixels, alpha)))
         options = _options(coding, width * height) | _carried(form, imprint or Imprint())
-        image.save(target, form.upper(), icc_profile=profile or None, **options)
+        image.save(target, form.upper(), icc_profile=described.defused(profile) or None, **options)
     except (*BROKEN, MemoryError) as error:
         raise _fault(error, f"{width}x{height} as {form}") from error
     data = target.getvalue()
-    return iptc.embedded(data, imprint.iptc) if imprint and form == "jpeg" else data
+    return iptc.embedded(data, described.defused(imprint.iptc)) if imprint and form == "jpeg" else data
 
 
 def _fault(error: BaseException, what: str) -> PhotoError:
@@ -152,9 +152,10 @@ def _avif_speed(pixels: int) -> int:
 
 def _carried(form: PictureFormat, imprint: Imprint) -> dict[str, Any]:
     """Return how the library is told what a picture carries."""
+    exif = described.defused(imprint.exif)
     if form != "png":
-        return {"exif": imprint.exif, "xmp": imprint.xmp}
+        return {"exif": exif, "xmp": imprint.xmp}
     chunks = PngInfo()
     if imprint.xmp:
         chunks.add_itxt("XML:com.adobe.xmp", imprint.xmp.decode())
-    return {"exif": imprint.exif, "pnginfo": chunks}
+    return {"exif": exif, "pnginfo": chunks}

@@ -41,22 +41,28 @@ _MAIN: Final = frozenset(
         *(0x9C9B, 0x9C9C, 0x9C9D, 0x9C9E, 0x9C9F),
     }
 )
-_DETAIL: Final = range(0x829A, 0xA501)  # ExposureTime … Gamma: all that the standard knows
-_NOT_DETAIL: Final = frozenset(
+# The EXIF directory may hold anything as well: places as maps have them, IPTC, resources of Photoshop's. Of what the
+# standard knows these are not listed: what is of the photo's file (CompressedBitsPerPixel, size, colour space, sound,
+# interoperability); what counts the photo's pixels (SubjectArea, SubjectLocation, SpatialFrequencyResponse);
+# ImageUniqueID, for galleries take files that share one for the same picture; and the maker's note. That one's offsets
+# count from where it was, so that moving it breaks it; it holds previews of the photo, places under other names, and
+# what pairs a Live Photo with a video that the picture does not have.
+_DETAIL: Final = frozenset(
     {
-        0x9102,  # CompressedBitsPerPixel, of the photo's file
-        # The maker's note. Its offsets count from where it was, so that moving it breaks it; it holds previews of the
-        # photo, places under other names, and what pairs a Live Photo with a video that the picture does not have.
-        0x927C,
-        _COLOUR_SPACE,
-        _WIDTH,
-        _HEIGHT,
-        0xA004,  # RelatedSoundFile: the picture has none
-        0xA005,  # Interoperability: names the colour space too
-        0xA20C,  # SpatialFrequencyResponse, by the photo's pixels
-        0xA214,  # SubjectLocation, in the photo's pixels
-        0x9214,  # SubjectArea, the same
-        0xA420,  # ImageUniqueID: galleries take files that share one for the same picture
+        *(0x829A, 0x829D, 0x8822, 0x8824, 0x8827, 0x8828),  # ExposureTime … OECF
+        *(0x882A, 0x882B),  # TimeZoneOffset, SelfTimerMode: of an older standard, and still written
+        *range(0x8830, 0x8836),  # SensitivityType … ISOSpeedLatitudezzz
+        *(_VERSION, _TAKEN, _DIGITISED, 0x9010, _ZONE_TAKEN, 0x9012),
+        0x9101,  # ComponentsConfiguration
+        *range(0x9201, 0x920B),  # ShutterSpeedValue … FocalLength
+        *(0x9286, 0x9290, 0x9291, 0x9292),  # UserComment, SubSecTime …
+        *range(0x9400, 0x9406),  # AmbientTemperature … CameraElevationAngle
+        0xA000,  # FlashpixVersion
+        *(0xA20B, 0xA20E, 0xA20F, 0xA210, 0xA215, 0xA217),  # FlashEnergy, FocalPlane…, ExposureIndex, SensingMethod
+        *(0xA300, 0xA301, 0xA302),  # FileSource, SceneType, CFAPattern
+        *range(0xA401, 0xA40D),  # CustomRendered … SubjectDistanceRange
+        *range(0xA430, 0xA43D),  # CameraOwnerName … MetadataEditingSoftware: people, lens, title, programs
+        *(0xA460, 0xA461, 0xA462, 0xA500),  # CompositeImage …, Gamma
     }
 )
 # What the standard requires to be there; a photo's own values win.
@@ -87,7 +93,7 @@ def read(data: bytes) -> bytes:
     kept = ifd.Tree(
         tree.order,
         {tag: entry for tag, entry in tree.main.items() if tag in _MAIN and _says_something(tag, entry)},
-        {tag: entry for tag, entry in tree.detail.items() if _is_detail(tag) and _says_something(tag, entry)},
+        {tag: entry for tag, entry in tree.detail.items() if tag in _DETAIL and _says_something(tag, entry)},
         {tag: entry for tag, entry in tree.place.items() if tag in _PLACE},
     )
     return _fitting(kept) if kept.main or kept.detail or kept.place else b""
@@ -146,11 +152,6 @@ def _fitting(tree: ifd.Tree) -> bytes:
         _, tag, part = longest.pop()
         del part[tag]
     return ifd.serialise(tree)
-
-
-def _is_detail(tag: int) -> bool:
-    """Say whether a tag of the EXIF directory describes the photo."""
-    return tag in _DETAIL and tag not in _NOT_DETAIL
 
 
 def _says_something(tag: int, entry: ifd.Entry) -> bool:

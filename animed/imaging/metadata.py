@@ -96,7 +96,7 @@ def imprint(notes: Notes, recipe: Recipe, frame: Frame, *, source: str) -> Impri
     )
     return Imprint(
         exif.prepare(notes.exif, frame, gps=recipe.gps, found=notes.moment if notes.told else None),
-        xmp.write(made | {name: element for name, element in properties.items() if name not in made}),
+        xmp.write(made | {name: element for name, element in properties.items() if name not in made}, needed=made),
         block,
     )
 

@@ -12,7 +12,7 @@ import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     Properties = dict[str, ET.Element]  # by qualified name, "{namespace}name": an element of that name with the value
 
@@ -20,7 +20,9 @@ MAX_READ: Final = 2 * 2**20  # bytes of a packet; editors write some 20 KiB, and
 MAX_WRITTEN: Final = 65_502  # bytes that a JPEG segment takes beside the name of XMP
 
 _RDF: Final = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}"
-_LANG: Final = "{http://www.w3.org/XML/1998/namespace}lang"
+_XML: Final = "{http://www.w3.org/XML/1998/namespace}"
+_LANG: Final = f"{_XML}lang"
+_RESOURCE: Final = f"{_RDF}resource"  # the one attribute of RDF that is a value
 _MAX_DEPTH: Final = 24  # elements in one another; regions of faces need nine
 _MAX_ELEMENTS: Final = 20_000
 _DECLARES: Final = re.compile(r"<!\s*(?:DOCTYPE|ENTITY|ELEMENT|ATTLIST|NOTATION)", re.IGNORECASE)
@@ -31,6 +33,7 @@ _NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010f
 PREFIXES: Final[Mapping[str, str]] = {
     "http://www.w3.org/1999/02/22-rdf-syntax-ns#": "rdf",
     "http://www.w3.org/XML/1998/namespace": "xml",
+    "http://www.w3.org/2000/01/rdf-schema#": "rdfs",
     "http://purl.org/dc/elements/1.1/": "dc",
     "http://ns.adobe.com/xap/1.0/": "xmp",
     "http://ns.adobe.com/xap/1.0/rights/": "xmpRights",
@@ -75,8 +78,11 @@ def read(packet: bytes) -> Properties:
     return dict(_properties(root))
 
 
-def write(properties: Properties) -> bytes:
-    """Return a packet of at most MAX_WRITTEN bytes; what is longest is left out where it would be more."""
+def write(properties: Properties, *, needed: Collection[str] = ()) -> bytes:
+    """Return a packet of at most MAX_WRITTEN bytes; what is longest is left out where it would be more.
+
+    The names in `needed` are never left out: together they have to fit.
+    """
     written = {name: _property(element) for name, element in properties.items()}
     sizes = sorted((len(text.encode()), name) for name, text in written.items())
     used = {uri for element in properties.values() for uri in _spaces(element)} & PREFIXES.keys()
@@ -90,6 +96,8 @@ def write(properties: Properties) -> bytes:
     for size, name in reversed(sizes):
         if excess <= 0:
             break
+        if name in needed:
+            continue
         del written[name]
         excess -= size + 1
     return (head + "".join(f"{text}\n" for text in written.values()) + tail).encode()
@@ -117,6 +125,28 @@ def listed(name: str, texts: Iterable[str], *, ordered: bool = False) -> ET.Elem
     for text in texts:
         ET.SubElement(items, f"{_RDF}li").text = _clean(text)
     return element
+
+
+def split(qualified: str) -> tuple[str, str]:
+    """Return the namespace of a qualified name and its local part; a namespace may hold any character, braces too."""
+    uri, _, local = qualified[1:].rpartition("}")
+    return uri, local
+
+
+def pruned(element: ET.Element, wanted: Callable[[str], bool]) -> ET.Element | None:
+    """Return a property with only those elements and attributes in it that are wanted, at every depth.
+
+    None where that leaves nothing of what it said.
+    """
+    inner = [left for each in element if wanted(each.tag) and (left := pruned(each, wanted)) is not None]
+    attributes = {name: value for name, value in element.items() if wanted(name)}
+    says = any(name == _RESOURCE or not name.startswith((_RDF, _XML)) for name in attributes)
+    if len(element) and not inner and not says:
+        return None
+    left = ET.Element(element.tag, attributes)
+    left.text = None if len(element) else element.text
+    left.extend(inner)
+    return left
 
 
 def text_of(properties: Properties, name: str) -> str:
@@ -189,14 +219,14 @@ def _written(element: ET.Element, prefixes: Mapping[str, str], declared: str = "
 
 def _name(qualified: str, prefixes: Mapping[str, str]) -> str:
     """Write a qualified name."""
-    uri, _, local = qualified[1:].partition("}")
+    uri, local = split(qualified)
     return f"{prefixes[uri]}:{local}"
 
 
 def _spaces(element: ET.Element) -> set[str]:
     """Return all namespaces in an element."""
     names = (name for each in element.iter() for name in (each.tag, *each.attrib))
-    return {name[1:].partition("}")[0] for name in names if name.startswith("{")}
+    return {split(name)[0] for name in names if name.startswith("{")}
 
 
 def _clean(text: str) -> str:
