@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from animed.daemon.originals import ONLY_ALIKE
 from animed.daemon.putting import Place, StageCopy
 from animed.errors import PlaceError
 from animed.records import Fingerprint, PlaceFault
@@ -347,3 +348,80 @@ def test_a_pause_keeps_those_who_wait_from_being_drawn(run: Bench) -> None:
     run.draw_all()
     assert run.outcomes() == [("a.jpg", "not_an_image"), ("b.jpg", "done")]
     assert run.is_clean()
+
+
+def deleting(bench: Callable[..., Bench], originals: str = "delete") -> Bench:
+    """Return a daemon whose inbox compares photos, and takes finished ones away."""
+    return bench(dedupe="similar", similar_distance=10, originals=originals)
+
+
+@pytest.mark.parametrize("bits", [0, 3])
+def test_the_original_of_a_photo_that_is_only_alike_is_never_deleted(bench: Callable[..., Bench], bits: int) -> None:
+    """Its picture shows another photo, so it stays and the log says why, even where no bit tells the two apart."""
+    run = deleting(bench)
+    arrive(run, (A, 0), (B, bits))
+    run.draw_all()
+    assert run.outcomes() == [("a.jpg", "done"), ("b.jpg", "duplicate")]
+    assert list(run.world.photos) == [B]
+    assert [(line["path"], line["detail"]) for line in run.log.events("original.kept")] == [
+        ("/in/phone/b.jpg", ONLY_ALIKE)
+    ]
+    run.restart()
+    run.run(5)
+    assert list(run.world.photos) == [B]
+    assert run.is_clean()
+
+
+def test_the_original_of_equal_content_is_deleted(bench: Callable[..., Bench]) -> None:
+    """Where bytes are equal nothing is lost."""
+    run = deleting(bench)
+    arrive(run, (A, 0))
+    run.draw_all()
+    run.sight(B, content=A)
+    assert run.outcomes() == [("a.jpg", "done"), ("b.jpg", "duplicate")]
+    assert not run.world.photos
+    assert not run.log.events("original.kept")
+
+
+def test_the_original_of_a_photo_that_is_only_alike_is_moved(bench: Callable[..., Bench]) -> None:
+    """Moving loses nothing."""
+    run = deleting(bench, "move")
+    arrive(run, (A, 0), (B, 3))
+    run.draw_all()
+    assert [(path, owed.what) for path, owed in run.world.put_away] == [(A, "move"), (B, "move")]
+    assert not run.log.events("original.kept")
+
+
+def test_a_crash_between_the_commits_does_not_delete_what_is_only_alike(bench: Callable[..., Bench]) -> None:
+    """That a picture is another photo's is known from the first commit on, whatever the configuration says later."""
+    run = deleting(bench)
+    arrive(run, (A, 0))
+    run.draw_all()
+    run.sight(B, content=B)
+    run.event(run.pool.looks(run.pool.jobs[0], like(3)))
+    while not (requests := run.thread.of(Place)):
+        run.step()
+    run.world.answers(requests[0])  # and nobody hears of it
+    assert run.status(B) == "publishing"
+    run.config = run.changed(dedupe="content")
+    run.restart()
+    assert run.status(B) == "duplicate"
+    assert [(line["path"], line["detail"]) for line in run.log.events("original.kept")] == [
+        ("/in/phone/b.jpg", ONLY_ALIKE)
+    ]
+    run.sight(C, content=B)
+    assert [job.key.path for job in run.pool.jobs] == [C]  # equal to B, whose picture is not its own
+    run.run(5)
+    assert B in run.world.photos
+
+
+def test_a_photo_that_is_drawn_after_all_is_deleted(bench: Callable[..., Bench]) -> None:
+    """Where the picture to share is gone the photo gets its own, and its original goes as any other."""
+    run = deleting(bench)
+    arrive(run, (A, 0))
+    run.draw_all()
+    run.world.pictures.clear()
+    arrive(run, (B, 3))
+    run.draw_all()
+    assert run.outcomes() == [("a.jpg", "done"), ("b.jpg", "done")]
+    assert not run.world.photos

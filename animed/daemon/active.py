@@ -52,6 +52,7 @@ class Active:
     check: CheckContent | None = None  # the content that has its outcome, when only the stat is new
     of: bytes = b""  # the picture that this one repeats
     distance: int = 0  # of the two photos' fingerprints, bits; 0 for equal content
+    alike: bool = False  # that picture is of a photo that only looks like this one: its content is another
     fingerprint: Fingerprint | None = None  # what it looks like, once a worker has said so
     refusal: AnimedError | None = None  # why the picture could not be given its name
     names: int = 0  # candidates for the output's name that were taken

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from animed import __version__
 from animed.daemon.owed import Owed, What
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from animed.errors import PlaceRole
     from animed.records import Failure, FileStat, PhotoKey
     from animed.schedule.rows import Row
+
+ONLY_ALIKE: Final = "its picture is that of a photo that looks like it: only photos of the same content are deleted"
 
 
 class Originals:
@@ -54,10 +56,14 @@ class Originals:
         """Note that such a thread has come to an end with an original."""
         self._held.discard(key)
 
-    def after_success(self, key: PhotoKey, stat: FileStat) -> str | None:
-        """Return what is owed to the original of a finished picture, as the ledger keeps it; None for nothing."""
+    def after_success(self, key: PhotoKey, stat: FileStat, *, alike: bool) -> str | None:
+        """Return what is owed to the original of a finished picture, as the ledger keeps it; None for nothing.
+
+        `alike`: it is the picture of a photo that only looks like this one, which may show something else. Then
+        nothing but the original shows what is on this photo.
+        """
         config = self._desk.inbox_of(key).config
-        if config.originals == "keep":
+        if config.originals == "keep" or self._is_spared(key, alike=alike):
             return None
         return Owed(config.originals, stat, os.fspath(config.processed_dir)).text()
 
@@ -70,6 +76,16 @@ class Originals:
         record = FailureRecord(failure.reason, failure.detail, config.name, attempts, time, __version__)
         what: What = "failed-move" if config.failed == "move" else "failed-copy"
         return Owed(what, active.job.stat, os.fspath(config.failed_dir), record).text()
+
+    def _is_spared(self, key: PhotoKey, *, alike: bool) -> bool:
+        return alike and self._desk.inbox_of(key).config.originals == "delete"
+
+    def settle(self, key: PhotoKey, pending: str | None, *, alike: bool) -> None:
+        """Begin what `after_success` said, or say why the original is not deleted."""
+        if pending is not None:
+            self.put_away(key)
+        elif self._is_spared(key, alike=alike):
+            self._desk.reporter.original_kept(key, ONLY_ALIKE)
 
     def put_away(self, key: PhotoKey) -> None:
         """Begin what is owed to an original."""

@@ -14,6 +14,7 @@ from animed.delivery.publish import Placed, Taken
 from animed.errors import AnimedError, PhotoError, PlaceError
 from animed.records import Failure, Reason
 from animed.schedule.ledger import OutputTakenError
+from animed.schedule.rows import ALIKE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,7 +106,7 @@ class Placing:
         """Make the second commit, then say so, then see to the original."""
         key = active.job.key
         status: Literal["done", "duplicate"] = "duplicate" if active.of else "done"
-        pending = self._originals.after_success(key, active.job.stat)
+        pending = self._originals.after_success(key, active.job.stat, alike=active.alike)
         write = partial(self._desk.ledger.finish, key, status=status, original_pending=pending, now=self._desk.wall())
 
         def then() -> None:
@@ -114,8 +115,7 @@ class Placing:
             report.place_notes(key.inbox, notes)
             self._drop_stage(active)
             self._desk.leave(active, status, now)
-            if pending is not None:
-                self._originals.put_away(key)
+            self._originals.settle(key, pending, alike=active.alike)
 
         self._desk.journal.commit(write, then, now)
 
@@ -241,19 +241,21 @@ class Placing:
     def _recover(self, row: Row, original: FileStat | None, now: float) -> None:
         """Make the second commit of a photo whose picture got its name before the crash."""
         same = original is not None and row.same_stat(original)
-        pending = self._originals.after_success(row.key, original) if same and original else None
+        pending = self._originals.after_success(row.key, original, alike=row.is_alike) if same and original else None
+        # Of equal photos it does not matter which one counts as drawn; one that is only alike must not.
+        status: Literal["done", "duplicate"] = "duplicate" if row.is_alike else "done"
         write = partial(
-            self._desk.ledger.finish, row.key, status="done", original_pending=pending, now=self._desk.wall()
+            self._desk.ledger.finish, row.key, status=status, original_pending=pending, now=self._desk.wall()
         )
 
         def then() -> None:
             # Only now does the ledger say so: until then the name must not be looked at, and recorded, a second time.
             self._resolving.discard(row.key)
-            self._desk.reporter.recovered(row.key, "done", row.output or b"", row.style)
+            self._desk.reporter.recovered(row.key, status, row.output or b"", row.style)
             self._desk.left.append(row.key)
             self._desk.look_again(row.key, now)
-            if pending is not None:
-                self._originals.put_away(row.key)
+            if same:
+                self._originals.settle(row.key, pending, alike=row.is_alike)
 
         self._desk.journal.commit(write, then, now)
 
@@ -270,4 +272,6 @@ def _claimed(active: Active, claim: Callable[[], object]) -> None:
 
 def _drawn_as(active: Active) -> bytes | None:
     """Return what others may be compared with: only a photo that was drawn itself, so that likeness makes no chains."""
+    if active.alike:
+        return ALIKE
     return None if active.of or active.fingerprint is None else active.fingerprint.to_bytes()

@@ -41,7 +41,7 @@ class Sharing:
         if found.taken is None and is_dated(inbox.config):
             return False
         active.phase, active.of, active.ext, active.taken = Phase.PLACING, found.output, ext, found.taken
-        active.distance = distance
+        active.distance, active.alike = distance, found.sha256 != active.job.sha256
         inbox.ask(StageCopy(active.job.key, found.output, found.staged, inbox.delivery.stage, active.job.stat.mtime_ns))
         return True
 
@@ -52,7 +52,7 @@ class Sharing:
             fault = PlaceFault(result.role, result.code, result.path, result.detail)
             self._faults.place_fault(active, fault, now)
         elif isinstance(result, AnimedError):
-            active.of, active.ext, active.taken, active.distance = b"", "", None, 0
+            active.of, active.ext, active.taken, active.distance, active.alike = b"", "", None, 0, False
             return False
         else:
             active.staged, active.fd = result

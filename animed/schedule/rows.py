@@ -59,6 +59,9 @@ SCHEMA: Final = (
     "CREATE TABLE meta (name TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL)",
 )
 
+# Stands where a fingerprint would, with a picture of another photo that this one only looks like.
+ALIKE: Final = b""
+
 # What makes a ledger of each earlier format one of the next; SQL may call `folded`.
 MIGRATIONS: Final = {
     1: ("ALTER TABLE photos ADD COLUMN moved BLOB",),
@@ -120,7 +123,14 @@ class Row:
     taken: str | None = (
         None  # when the photo of that picture was, as its worker said; empty: unknown; None: never asked
     )
-    fingerprint: bytes | None = None  # what the photo looks like, if its picture was drawn and photos are compared
+    fingerprint: bytes | None = (
+        None  # what the photo looks like, if its picture was drawn and photos are compared; ALIKE, or None
+    )
+
+    @property
+    def is_alike(self) -> bool:
+        """Say whether its picture is that of a photo which only looks like it, and is of other content."""
+        return self.fingerprint == ALIKE
 
     def same_stat(self, stat: FileStat) -> bool:
         """Say whether size and mtime are those of the record: what identifies a file across restarts."""
