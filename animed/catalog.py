@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from animed import regular
 from animed.errors import StyleError
 from animed.records import Upsampling, WeightsFile
 
@@ -156,7 +157,7 @@ def verify(style: Style) -> None:
 def sha256(path: Path) -> str:
     """Return the hex digest of a file, read in chunks; OSError as the file system says."""
     digest = hashlib.sha256()
-    with open(path, "rb") as stream:
+    with regular.opened(path) as stream:
         while chunk := stream.read(_CHUNK):
             digest.update(chunk)
     return digest.hexdigest()
@@ -174,8 +175,7 @@ def builtin_dir() -> Path:
 def read_card(path: Path) -> Card:
     """Return the card in a file; StyleError says what is wrong with it."""
     try:
-        with open(path, "rb") as stream:
-            raw = stream.read(_MOST_CARD + 1)
+        raw = regular.read(path, _MOST_CARD + 1)
     except OSError as error:
         raise StyleError(f"the card cannot be read: {error.strerror}", path=str(path)) from error
     if len(raw) > _MOST_CARD:

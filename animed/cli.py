@@ -12,7 +12,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from animed.errors import EXIT_OK, EXIT_UNEXPECTED, AnimedError
+from animed.errors import EXIT_OK, EXIT_UNEXPECTED, AnimedError, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -66,7 +66,7 @@ def _hold_streams() -> None:
 
 def _complain(text: str, status: int) -> int:
     _give_up_unwritable_stdout()
-    first, *others = text.splitlines() or ["an error without a message"]
+    first, *others = [visible(line) for line in text.splitlines()] or ["an error without a message"]
     sys.stderr.write("\n".join([f"animed: {first}", *(f"  {line}" for line in others), ""]))
     return status
 

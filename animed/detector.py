@@ -11,6 +11,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from animed import regular
 from animed.errors import ConfigError, StyleError
 from animed.records import DetectorFile
 
@@ -91,7 +92,6 @@ def digest_of(data: bytes) -> str:
 
 def _bytes(path: str) -> bytes:
     try:
-        with open(path, "rb") as stream:
-            return stream.read(LARGEST)
+        return regular.read(path, LARGEST)
     except OSError as error:
         raise StyleError(f"the face detector cannot be read: {error.strerror}", path=path) from error

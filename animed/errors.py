@@ -38,6 +38,18 @@ _WORDS: Final = re.compile(
 )
 
 
+def visible(text: str) -> str:
+    """Return text that cannot play tricks on a terminal: what is not printable, or not UTF-8, is escaped."""
+    return "".join(each if each.isprintable() else _escaped(each) for each in text)
+
+
+def _escaped(character: str) -> str:
+    number = ord(character)
+    if 0xDC80 <= number <= 0xDCFF:  # noqa: PLR2004 -- what stands for a byte that is not UTF-8
+        return f"\\x{number - 0xDC00:02x}"
+    return character.encode("unicode_escape").decode()
+
+
 class AnimedError(Exception):
     """An error that a user can act on: what was wrong, where, and what to do."""
 
@@ -50,8 +62,8 @@ class AnimedError(Exception):
         self.path = path
 
     def __str__(self) -> str:
-        """Return one readable text: the path, the title and the remedy."""
-        place = f"{self.path}: " if self.path else ""
+        """Return one readable text: the path, as a terminal can show it, the title and the remedy."""
+        place = f"{visible(self.path)}: " if self.path else ""
         return f"{place}{self.title}" + (f" ({self.remedy})" if self.remedy else "")
 
 

@@ -10,7 +10,7 @@ import urllib.error
 import urllib.request
 from typing import TYPE_CHECKING, Final
 
-from animed import detector
+from animed import detector, regular
 from animed.errors import AnimedError, OutputError, StyleError
 
 if TYPE_CHECKING:
@@ -56,8 +56,7 @@ def download(wanted: Download, *, progress: Progress) -> bytes:
 def read(path: Path) -> bytes:
     """Return the bytes of a file that may be one of the downloads; raise AnimedError for one that cannot be read."""
     try:
-        with open(path, "rb") as stream:
-            return stream.read(detector.LARGEST)
+        return regular.read(path, detector.LARGEST)
     except OSError as error:
         raise AnimedError(f"cannot be read: {error.strerror}", path=os.fspath(path)) from error
 
@@ -65,7 +64,7 @@ def read(path: Path) -> bytes:
 def store(data: bytes, target: Path) -> None:
     """Write a file and give it its name when it is durable; raise OutputError, for a full disk too."""
     try:
-        os.makedirs(target.parent, mode=_FOLDER_MODE, exist_ok=True)
+        _make_folder(target.parent)
         with _unnamed_until_whole(target) as stream:
             stream.write(data)
             stream.flush()
@@ -75,6 +74,15 @@ def store(data: bytes, target: Path) -> None:
         _sync_folder(target.parent)
     except OSError as error:
         raise OutputError(f"cannot be written: {error.strerror}", path=os.fspath(target)) from error
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        os.makedirs(folder, mode=_FOLDER_MODE, exist_ok=True)
+    except FileExistsError as error:
+        # A link whose target is not there exists as well.
+        why = "is a link to something that is not there" if not os.path.exists(folder) else "is not a folder"
+        raise OutputError(why, remedy="`styles_dir` is the folder of styles", path=os.fspath(folder)) from error
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from animed.errors import visible
 from animed.records import printable
 
 if TYPE_CHECKING:
@@ -27,8 +28,9 @@ def say(text: str) -> None:
 
 
 def note(text: str) -> None:
-    """Print one line on stderr, for people who read the rest through a pipe."""
-    sys.stderr.write(f"animed: {text}\n")
+    """Print one line on stderr, or more, for people who read the rest through a pipe."""
+    safe = "\n".join(visible(line) for line in text.split("\n"))
+    sys.stderr.write(f"animed: {safe}\n")
 
 
 def say_json(value: Any) -> None:
@@ -38,8 +40,7 @@ def say_json(value: Any) -> None:
 
 def shown(path: bytes | str) -> str:
     """Return a path that cannot play tricks on a terminal: control characters and what is not UTF-8 are escaped."""
-    text = printable(path)
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+    return visible(printable(path))
 
 
 def say_table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[str] = ()) -> None:

@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from animed.catalog import Catalog, Style
+from animed import detector
+from animed.catalog import Catalog, Style, builtin_dir
 from animed.commands.access import open_config
 from animed.commands.output import note, say, say_json, say_table, shown, size
 from animed.config.environment import FILE
@@ -15,6 +16,8 @@ from animed.errors import EXIT_OK, EXIT_WORKERS, ConfigError, StyleError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from animed.detector import Download
 
 _STYLES_DIR = "ANIMED_STYLES_DIR"
 
@@ -47,15 +50,33 @@ def show(config_file: Path | None, name: str) -> int:
 
 
 def verify(config_file: Path | None, name: str | None) -> int:
-    """Compare weights with their cards and return 4 when any is wrong; raises ConfigError and StyleError."""
+    """Compare weights with their cards, and fetched files with what they must be; return 4 when any is wrong.
+
+    Raises ConfigError and StyleError.
+    """
     catalog = _catalog(config_file)
     styles = catalog.styles if name is None else [catalog.get(name)]
     good = [_is_good(catalog, style) for style in styles]
     # Also a style that could not even be read is one that was asked about.
     broken = name is None and bool(catalog.problems)
     if name is None:
+        good += [_is_sound(each, folder_of(config_file), builtin_dir()) for each in detector.DOWNLOADS]
         _note_problems(catalog)
     return EXIT_OK if all(good) and not broken else EXIT_WORKERS
+
+
+def _is_sound(wanted: Download, *folders: Path) -> bool:
+    """Say whether a file that can be fetched is what it should be, in the first folder that holds one, or in none."""
+    try:
+        found = detector.find(*folders, wanted=wanted)
+    except ConfigError:
+        return True  # Whether it is needed is for `check` to say.
+    except StyleError as error:
+        note(str(error))
+        say(f"FAIL  {wanted.name}")
+        return False
+    say(f"ok    {wanted.name}  {found.sha256}")
+    return True
 
 
 def _is_good(catalog: Catalog, style: Style) -> bool:

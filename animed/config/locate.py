@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from animed import regular
 from animed.config.environment import FILE
 from animed.config.fields import Reading, folder
 from animed.errors import ConfigError
@@ -43,8 +44,7 @@ def find(path: Path | None, *, environ: Mapping[str, str], cwd: Path) -> Path:
 def read(source: Path) -> str:
     """Return the text of the file; ConfigError if it cannot be read."""
     try:
-        with open(source, "rb") as stream:
-            raw = stream.read(_MOST_BYTES + 1)
+        raw = regular.read(source, _MOST_BYTES + 1)
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", path=str(source)) from error
     if len(raw) > _MOST_BYTES:

@@ -40,7 +40,7 @@ def make_state_dir(state_dir: str) -> None:
 def is_held(state_dir: str) -> bool:
     """Say whether an instance holds the state folder now; without a lock file none does. Raises StateFolderError."""
     try:
-        descriptor = os.open(_lock_path(state_dir), os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(_lock_path(state_dir), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
     except OSError as error:

@@ -10,6 +10,7 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
+from animed import regular
 from animed.errors import StyleError
 from animed.style.network import Generator
 
@@ -96,8 +97,7 @@ def _listed(names: list[str]) -> str:
 def _read(file: WeightsFile) -> bytes:
     """Return the bytes of the weights file; raise StyleError where they cannot be had."""
     try:
-        with open(file.path, "rb") as source:
-            data = source.read(LARGEST + 1)
+        data = regular.read(file.path, LARGEST + 1)
     except OSError as error:
         raise StyleError(
             f"style {file.style}: the weights cannot be read: {error.strerror}",
