@@ -202,18 +202,21 @@ class Fingerprint:
     whole: int  # 256 bits, of the whole photo
     inner: int  # 256 bits, of the photo without its margins: a copy that lost them has it as its `whole`
     tint: bytes  # 8 numbers: Cb and Cr of each quarter
+    detail: bytes = b""  # luma of the photo in 48 rows of 48; empty where it was left out, or never taken
 
     SIZE: ClassVar[int] = 32  # bytes of each of the two
+    BRIEF: ClassVar[int] = 72  # bytes of all but the detail
 
     def to_bytes(self) -> bytes:
-        """Return the 72 bytes that the ledger keeps."""
-        return self.whole.to_bytes(self.SIZE) + self.inner.to_bytes(self.SIZE) + self.tint
+        """Return the bytes that the ledger keeps; without the last part, the detail, they are a fingerprint as well."""
+        return self.whole.to_bytes(self.SIZE) + self.inner.to_bytes(self.SIZE) + self.tint + self.detail
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Fingerprint:
         """Return what `to_bytes` wrote."""
-        size = cls.SIZE
-        return cls(int.from_bytes(data[:size]), int.from_bytes(data[size : 2 * size]), data[2 * size :])
+        size, brief = cls.SIZE, cls.BRIEF
+        hashes = int.from_bytes(data[:size]), int.from_bytes(data[size : 2 * size])
+        return cls(*hashes, data[2 * size : brief], data[brief:])
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from PIL import Image
 from animed.config import InboxConfig
 from animed.imaging import fingerprint
 from animed.records import Fingerprint
-from animed.schedule.likeness import TINT, Looks
+from animed.schedule.likeness import TINT, Looks, same_details
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     Copies = dict[str, Fingerprint | None]
 
 DEFAULT: Final[int] = InboxConfig.model_fields["similar_distance"].default
+MOST: Final = 100  # bits: what `similar_distance` may be
 BEYOND: Final = 999  # bits: not comparable
 EXTRA: Final = frozenset({"one side 5 %", "corner 5 %", "grey"})  # told, but not what the default is made for
 HASHES: Final[Mapping[str, Callable[[Image.Image, int], Any]]] = {
@@ -124,6 +125,9 @@ def distances(rows: list[Copies], kind: str) -> NDArray[np.int32]:
     found[np.abs(tints[0][:, None] - tints[1][None]).max(2) > TINT] = BEYOND
     found[[row[kind] is None for row in rows]] = BEYOND
     found[:, [row["photo"] is None for row in rows]] = BEYOND
+    for one, other in np.argwhere(found <= MOST):
+        if not same_details(known[one][0].detail, known[other][1].detail):
+            found[one, other] = BEYOND
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,12 +19,19 @@ if TYPE_CHECKING:
     from daemon_bench import Bench
 
 GREY = bytes([128] * 8)
+DETAIL = bytes(range(100, 200))
 A, B, C, D = b"a.jpg", b"b.jpg", b"c.jpg", b"d.jpg"
 
 
 def like(bits: int) -> Fingerprint:
     """Return looks that differ in as many bits as the numbers of two of them lie apart."""
-    return Fingerprint((1 << bits) - 1, (1 << bits) - 1, GREY)
+    return Fingerprint((1 << bits) - 1, (1 << bits) - 1, GREY, DETAIL)
+
+
+def other_inside(bits: int, spot: int) -> Fingerprint:
+    """Return looks that are as near, of a photo with something else at one spot."""
+    detail = bytes(value + 50 * (at == spot) for at, value in enumerate(DETAIL))
+    return replace(like(bits), detail=detail)
 
 
 @pytest.fixture
@@ -425,3 +433,23 @@ def test_a_photo_that_is_drawn_after_all_is_deleted(bench: Callable[..., Bench])
     run.draw_all()
     assert run.outcomes() == [("a.jpg", "done"), ("b.jpg", "done")]
     assert not run.world.photos
+
+
+def test_a_photo_with_something_else_in_it_is_drawn(run: Bench) -> None:
+    """Few bits apart is not enough: the parts of both are compared, under way and when finished, after restarts too."""
+    arrive(run, (A, 0))
+    run.sight(B, content=B)
+    run.load(other_inside(1, 30), B)
+    assert run.pool.answers == [(A, True), (B, True)]
+    run.draw_all()
+    run.restart()
+    run.sight(C, content=C)
+    run.load(other_inside(0, 60), C)
+    assert run.pool.answers[-1] == (C, True)
+    run.sight(D, content=D)
+    run.load(other_inside(0, 30), D)  # nearer to A by its bits, and B's copy
+    run.draw_all()
+    assert [(line["of"], line["distance"]) for line in run.log.events("file.duplicate")] == [
+        ("/out/phone/b.cel.jpg", 1)
+    ]
+    assert run.is_clean()

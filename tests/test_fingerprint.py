@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from photo_files import saved
-from PIL import Image
+from PIL import Image, ImageDraw
 
 from animed.config import InboxConfig
 from animed.imaging import fingerprint
 from animed.imaging.decode import Decoded, Wanted, decode
-from animed.schedule.likeness import distance, same_tint
+from animed.schedule.likeness import distance, same_details, same_tint
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,7 +46,8 @@ def saved_again(picture: Image.Image, form: str, **options: Any) -> Image.Image:
 
 def alike(one: Image.Image, other: Image.Image) -> bool:
     first, second = looks(one), looks(other)
-    return distance(first, second) <= MOST and same_tint(first, second)
+    near = distance(first, second) <= MOST and same_tint(first, second)
+    return near and same_details(first.detail, second.detail)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -77,6 +78,29 @@ def test_another_photo_is_not_alike() -> None:
     assert [alike(first, other) for other in others] == [False] * len(others)
     vivid = Image.merge("RGB", (first.getchannel(0), first.getchannel(0).point(lambda v: v // 2), first.getchannel(0)))
     assert not alike(vivid, vivid.convert("L").convert("RGB"))
+
+
+def form(amount: str, boat: int) -> Image.Image:
+    """Return a page with printed lines, a figure and a boat."""
+    page = Image.new("RGB", (800, 1131), "white")
+    draw = ImageDraw.Draw(page)
+    draw.rectangle((0, 0, 800, 120), fill=(30, 60, 120))
+    for line in range(220, 1100, 70):
+        draw.line((40, line, 760, line), fill="black")
+        draw.text((60, line + 20), "Base salary", fill="black", font_size=26)
+    draw.text((600, 240), amount, fill="black", font_size=26)
+    draw.polygon([(boat, 60), (boat + 40, 60), (boat + 20, 30)], fill="white")
+    return page
+
+
+def test_what_is_small_tells_photos_apart() -> None:
+    """Forms with another figure, and seas with a boat elsewhere, are photos of their own; copies of them are not."""
+    first = form("2310.55", 100)
+    assert distance(looks(first), looks(form("2911.20", 100))) <= MOST
+    assert not alike(first, form("2911.20", 100))
+    assert not alike(first, form("2310.55", 400))
+    assert alike(first, saved_again(first, "JPEG", quality=70))
+    assert alike(first, first.resize((400, 566), Image.Resampling.LANCZOS))
 
 
 def test_a_photo_that_is_turned_by_its_orientation_tag_is_the_same() -> None:

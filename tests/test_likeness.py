@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from animed.records import Fingerprint, PhotoKey
-from animed.schedule.likeness import TINT, Looks, Waiting, distance, same_tint
+from animed.schedule.likeness import CLOSELY, TINT, Looks, Waiting, distance, same_details, same_tint
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +28,7 @@ def key(name: str) -> PhotoKey:
 
 @settings(deadline=None, max_examples=200)
 @given(ENTRIES, LOOKS, st.integers(0, 16))
-def test_the_nearest_is_what_a_look_at_all_would_find(
+def test_the_nearest_are_what_a_look_at_all_would_find(
     entries: dict[bytes, tuple[str, Fingerprint]], looks: Fingerprint, most: int
 ) -> None:
     """Cells of colours only save work: the answer is that of a comparison with every photo of the recipe but itself."""
@@ -38,7 +38,7 @@ def test_the_nearest_is_what_a_look_at_all_would_find(
         for path, (recipe, seen) in entries.items()
         if recipe == "r" and path != b"me" and same_tint(looks, seen) and distance(looks, seen) <= most
     ]
-    assert index.nearest(b"me", "r", looks, most) == min(plain, default=None)
+    assert index.nearest(b"me", "r", looks, most) == sorted(plain)[:CLOSELY]
 
 
 @settings(deadline=None, max_examples=50)
@@ -61,7 +61,7 @@ def test_a_photo_has_its_last_looks_only(
         index.add(path, recipe, seen)
     assert len(index) == len(first | then)
     for path, (recipe, seen) in (first | then).items():
-        assert index.nearest(b"another", recipe, seen, 0) is not None
+        assert index.nearest(b"another", recipe, seen, 0)
         index.discard(path)
         index.discard(path)
     assert len(index) == 0
@@ -69,12 +69,41 @@ def test_a_photo_has_its_last_looks_only(
 
 
 @settings(deadline=None, max_examples=50)
-@given(st.integers(0, 2**256 - 1), st.integers(0, 2**256 - 1), st.binary(min_size=8, max_size=8))
-def test_a_fingerprint_survives_the_ledger(whole: int, inner: int, tint: bytes) -> None:
-    """It is kept as 72 bytes, and comes back as it was."""
-    looks = Fingerprint(whole, inner, tint)
-    assert len(looks.to_bytes()) == 72
+@given(st.integers(0, 2**256 - 1), st.integers(0, 2**256 - 1), st.binary(min_size=8, max_size=8), st.binary(max_size=9))
+def test_a_fingerprint_survives_the_ledger(whole: int, inner: int, tint: bytes, detail: bytes) -> None:
+    """It comes back as it was; its first 72 bytes are all but the detail."""
+    looks = Fingerprint(whole, inner, tint, detail)
     assert Fingerprint.from_bytes(looks.to_bytes()) == looks
+    assert Fingerprint.from_bytes(looks.to_bytes()[:72]) == Fingerprint(whole, inner, tint)
+
+
+BUSY = bytes(60 + (x * 7 + y * 13) % 100 for y in range(48) for x in range(48))
+
+
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [
+        (lambda at, value: value, True),
+        (lambda at, value: value + at % 5, True),  # noise
+        (lambda at, value: round(value * 1.5) - 30, True),  # contrast
+        (lambda at, value: value + 20 * (at == 1000), False),  # something small
+        (lambda at, value: value + 60 * (at // 48 == 20), False),  # a line of text
+        (lambda at, value: BUSY[(at + 1) % 2304], True),  # all of it is elsewhere, as where margins were cut
+    ],
+    ids=["equal", "noise", "contrast", "a spot", "a line", "shifted"],
+)
+def test_what_differs_in_few_places_is_no_copy(change: Callable[[int, int], int], *, same: bool) -> None:
+    """Copies differ everywhere or nowhere; a difference that stands out is something else in the photo."""
+    other = bytes(change(at, value) for at, value in enumerate(BUSY))
+    assert same_details(BUSY, other) is same
+    assert same_details(other, BUSY) is same
+
+
+def test_details_that_are_not_there_are_not_the_same() -> None:
+    """A photo that nothing more is known of is none that another one can share a picture with."""
+    assert not same_details(b"", b"")
+    assert not same_details(BUSY, BUSY[:-1])
+    assert same_details(bytes(9), bytes(9))
 
 
 @pytest.mark.parametrize(
@@ -91,8 +120,8 @@ def test_another_colour_is_another_photo() -> None:
     """A copy in other colours is a picture of its own; a small shift of colours makes none."""
     colourful, shifted = bytes([128 + TINT + 1, *[128] * 7]), bytes([128 + TINT, *[128] * 7])
     index = Looks([(b"a", "r", Fingerprint(7, 7, GREY))])
-    assert index.nearest(b"b", "r", Fingerprint(7, 7, colourful), 0) is None
-    assert index.nearest(b"b", "r", Fingerprint(7, 7, shifted), 0) == (0, b"a")
+    assert index.nearest(b"b", "r", Fingerprint(7, 7, colourful), 0) == []
+    assert index.nearest(b"b", "r", Fingerprint(7, 7, shifted), 0) == [(0, b"a")]
 
 
 def test_those_who_wait_are_told_of_the_end_once_and_in_order() -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from animed.records import Fingerprint, PhotoKey
-from animed.schedule.likeness import Looks, Waiting
+from animed.schedule.likeness import Looks, Waiting, same_details
 
 if TYPE_CHECKING:
     from animed.daemon.active import Active
@@ -57,14 +57,28 @@ class Similar:
         if looks is None:
             return None
         most = self._desk.inbox_of(key).config.similar_distance
+        for distance, row in self._near(key, recipe, looks, most=most):
+            if same_details(looks.detail, Fingerprint.from_bytes(row.fingerprint or b"").detail):
+                return Finished(row, distance)
+        for _, path in self._under_way.get(key.inbox, Looks()).nearest(key.path, recipe, looks, most):
+            leader = PhotoKey(key.inbox, path)
+            drawn = self._desk.actives.get(leader)
+            # One that has just left says so within this turn: then whoever waits for it is decided anew.
+            if drawn is None or drawn.fingerprint is None or same_details(looks.detail, drawn.fingerprint.detail):
+                return UnderWay(leader)
+        return None
+
+    def _near(self, key: PhotoKey, recipe: str, looks: Fingerprint, *, most: int) -> list[tuple[int, Row]]:
+        """Return the nearest photos whose picture can be shared, each with its distance."""
         done = self._finished(key.inbox)
-        while (found := done.nearest(key.path, recipe, looks, most)) is not None:
-            row = self._desk.ledger.get(PhotoKey(key.inbox, found[1]))
-            if row is not None and row.status == "done" and row.recipe == recipe and row.fingerprint is not None:
-                return Finished(row, found[0])
-            done.discard(found[1])
-        found = self._under_way.get(key.inbox, Looks()).nearest(key.path, recipe, looks, most)
-        return None if found is None else UnderWay(PhotoKey(key.inbox, found[1]))
+        while True:
+            found = done.nearest(key.path, recipe, looks, most)
+            rows = [(bits, self._desk.ledger.get(PhotoKey(key.inbox, path))) for bits, path in found]
+            good = [(bits, row) for bits, row in rows if row is not None and _counts(row, recipe)]
+            if len(good) == len(found):
+                return good
+            for path in {path for _, path in found} - {row.key.path for _, row in good}:
+                done.discard(path)
 
     def begin(self, active: Active) -> None:
         """Note that a photo is drawn: from now on others may wait for it."""
@@ -102,3 +116,8 @@ class Similar:
             found = self._desk.ledger.fingerprints(inbox)
             self._done[inbox] = Looks((path, recipe, Fingerprint.from_bytes(data)) for path, recipe, data in found)
         return self._done[inbox]
+
+
+def _counts(row: Row, recipe: str) -> bool:
+    """Say whether the ledger still has a photo as one that was drawn and can be compared."""
+    return row.status == "done" and row.recipe == recipe and row.fingerprint is not None

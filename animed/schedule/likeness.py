@@ -6,7 +6,10 @@ A. A photo that only waits for another one is none of those.
 
 from __future__ import annotations
 
+import heapq
 import itertools
+import operator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -15,6 +18,12 @@ if TYPE_CHECKING:
     from animed.records import Fingerprint, PhotoKey
 
 TINT: Final = 12  # of 255: what saving again, resizing and cropping move the mean colours of a quarter at most
+CLOSELY: Final = 8  # photos that are near enough, at most, are compared closely: that takes 0.5 ms each
+# A copy with the same edges differs from its photo nowhere by more than noise; a copy without its margins differs
+# everywhere. What differs in few places only, and there a lot, is another page of the form, or another boat.
+_NOISE: Final = 8.0  # of 255: what saving again and resizing move a part of the photo at most
+_TIMES: Final = 8.0  # of the difference that nine tenths of the parts stay below
+_NINE_TENTHS: Final = 0.9
 
 
 _Place = tuple[str, tuple[int, ...]]  # recipe, and the cell of colours
@@ -34,6 +43,26 @@ def same_tint(one: Fingerprint, other: Fingerprint) -> bool:
     return all(abs(a - b) <= TINT for a, b in zip(one.tint, other.tint, strict=True))
 
 
+def same_details(one: bytes, other: bytes) -> bool:
+    """Say whether two photos that are near each other differ nowhere more than copies of one photo do.
+
+    Takes what is called `detail` in both fingerprints. Overall brightness and contrast do not count. Without a detail
+    that can be compared nothing is the same.
+    """
+    if not one or len(one) != len(other):
+        return False
+    first, second = _centred(one), _centred(other)
+    power = sum(value * value for value in first)
+    gain = sum(map(operator.mul, first, second)) / power if power else 0.0
+    apart = sorted(abs(a * gain - b) for a, b in zip(first, second, strict=True))
+    return apart[-1] <= _NOISE + _TIMES * apart[int(len(apart) * _NINE_TENTHS)]
+
+
+def _centred(detail: bytes) -> list[float]:
+    mean = sum(detail) / len(detail)
+    return [value - mean for value in detail]
+
+
 def _cell(looks: Fingerprint) -> tuple[int, ...]:
     """Return where the colours of the first and the last quarter lie, in steps that like photos cross once at most."""
     return tuple(value // (TINT + 1) for value in (*looks.tint[:2], *looks.tint[-2:]))
@@ -43,7 +72,8 @@ class Looks:
     """The photos of one inbox that may be repeated, by recipe and colour.
 
     Photos of other colours are not alike, so only a part of them has to be looked at: those whose cell of colours, a
-    little wider than the colours of like photos may lie apart, is the same or a neighbour.
+    little wider than the colours of like photos may lie apart, is the same or a neighbour. Details are not kept here:
+    the ledger has them, for the few that are asked for.
     """
 
     def __init__(self, found: Iterable[tuple[bytes, str, Fingerprint]] = ()) -> None:
@@ -61,7 +91,7 @@ class Looks:
         self.discard(path)
         place = (recipe, _cell(looks))
         self._places[path] = place
-        self._cells.setdefault(place, {})[path] = looks
+        self._cells.setdefault(place, {})[path] = replace(looks, detail=b"")
 
     def discard(self, path: bytes) -> None:
         """Forget a photo."""
@@ -71,18 +101,18 @@ class Looks:
             if not self._cells[place]:
                 del self._cells[place]
 
-    def nearest(self, path: bytes, recipe: str, looks: Fingerprint, most: int) -> tuple[int, bytes] | None:
-        """Return distance and path of the photo that looks most like this one, itself aside; None beyond `most` bits.
+    def nearest(self, path: bytes, recipe: str, looks: Fingerprint, most: int) -> list[tuple[int, bytes]]:
+        """Return distance and path of the few photos that look most like this one, itself aside, within `most` bits.
 
-        Of photos that are equally near it is the first by path.
+        The nearest comes first; of photos that are equally near, the first by path.
         """
-        near = [
+        near = (
             (bits, other)
             for cell in itertools.product(*((value - 1, value, value + 1) for value in _cell(looks)))
             for other, seen in self._cells.get((recipe, cell), {}).items()
             if (bits := distance(looks, seen)) <= most and other != path and same_tint(looks, seen)
-        ]
-        return min(near, default=None)
+        )
+        return heapq.nsmallest(CLOSELY, near)
 
 
 class Waiting:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
 from animed.folding import folded
-from animed.records import PhotoKey
+from animed.records import Fingerprint, PhotoKey
 from animed.schedule.rows import SELECT, Row, from_values
 from animed.schedule.totals import Totals
 
@@ -85,11 +85,11 @@ class Reader:
         )
 
     def fingerprints(self, inbox: str) -> list[tuple[bytes, str, bytes]]:
-        """Return path, recipe (digest) and fingerprint of the photos of an inbox that were drawn and compared."""
+        """Return path, recipe (digest) and brief fingerprint of the photos of an inbox that were drawn and compared."""
         return self._store.read(
-            "SELECT path, recipe, fingerprint FROM photos WHERE inbox = ? AND status = 'done' "
+            "SELECT path, recipe, substr(fingerprint, 1, ?) FROM photos WHERE inbox = ? AND status = 'done' "
             "AND fingerprint IS NOT NULL AND output IS NOT NULL ORDER BY updated",
-            (inbox,),
+            (Fingerprint.BRIEF, inbox),
         )
 
     def output_owner(self, output: bytes, *, but: PhotoKey = _NOBODY, folds: bool = False) -> PhotoKey | None:
