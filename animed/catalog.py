@@ -211,7 +211,8 @@ def _folder(folder: Path, *, builtin: bool) -> tuple[list[Style], list[CardProbl
     try:
         names = sorted(os.listdir(folder))
     except FileNotFoundError as error:
-        return [], [CardProblem("", folder, f"cannot be read: {error.strerror}")] if builtin else []
+        wanted = builtin or os.path.islink(folder)  # a link says that there should be something
+        return [], [CardProblem("", folder, f"cannot be read: {error.strerror}")] if wanted else []
     except OSError as error:
         return [], [CardProblem("", folder, f"cannot be read: {error.strerror}")]
     styles: list[Style] = []

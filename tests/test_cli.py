@@ -275,3 +275,27 @@ def test_a_folder_that_is_gone_is_said(tmp_path: Path) -> None:
     assert ended.returncode == errors.EXIT_UNEXPECTED
     assert "is gone" in ended.stderr
     assert "cd" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["styles", "import", "ev\x1b[31mil"],
+        ["-c", "ev\x1b[31mil", "check"],
+        ["-c", "ev\x1b[31mil", "status"],
+        ["once", "ev\x1b[31mil"],
+        ["styles", "show", "ev\x1b[31mil"],
+    ],
+)
+def test_no_name_plays_tricks_on_the_terminal(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Control characters of what was named come out escaped in every error."""
+    assert main(arguments) != 0
+    said = "".join(capsys.readouterr())
+    assert "ev\\x1b[31mil" in said
+    assert "\x1b" not in said
+
+
+def test_an_error_shows_its_path_on_one_line() -> None:
+    """A line feed in a name begins no line, and bytes that are not UTF-8 are shown as such."""
+    error = errors.AnimedError("is wrong", remedy="do this", path="a\nb\udcff\u202ec é")
+    assert str(error) == "a\\nb\\xff\\u202ec é: is wrong (do this)"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from command_support import Setup
 
+from animed import detector
 from animed.cli import main
 from animed.daemon.bypath import styles_dir_of
 
@@ -143,3 +144,29 @@ def test_the_environment_names_the_folder_for_single_photos_too(tmp_path: Path) 
     """Where photos are drawn without a configuration, $ANIMED_STYLES_DIR still says where further styles are."""
     assert styles_dir_of(None, {"ANIMED_STYLES_DIR": str(tmp_path), "XDG_DATA_HOME": "/d"}) == tmp_path
     assert styles_dir_of(None, {"XDG_DATA_HOME": "/d"}) == Path("/d/animed/styles")
+
+
+def test_verify_looks_at_fetched_files_too(setup: Setup, capsys: pytest.CaptureFixture[str]) -> None:
+    """A damaged detector in the folder of styles is exit 4, and a pipe under its name as well; none is no fault."""
+    styles = setup.root / "styles"
+    assert main(["styles", "verify", "-c", str(setup.config)]) == 0
+    assert "faces" not in capsys.readouterr().out
+    path = styles / detector.FACES.file_name
+    path.write_bytes(b"damaged")
+    assert main(["styles", "verify", "-c", str(setup.config)]) == 4
+    said = capsys.readouterr()
+    assert "FAIL  faces" in said.out
+    assert f"{path}: is not the YuNet face detector" in said.err
+    path.unlink()
+    os.mkfifo(path)
+    assert main(["styles", "verify", "-c", str(setup.config)]) == 4
+    assert "it is not a regular file" in capsys.readouterr().err
+
+
+def test_a_folder_of_styles_that_leads_nowhere_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A folder that is not there is none; a link to nothing, or a file, is a mistake."""
+    setup = Setup.make(tmp_path)
+    assert main(["styles", "verify", "-c", str(setup.config)]) == 0
+    (setup.root / "styles").symlink_to("nowhere")
+    assert main(["styles", "verify", "-c", str(setup.config)]) == 4
+    assert f"{setup.root / 'styles'}: cannot be read: No such file" in capsys.readouterr().err

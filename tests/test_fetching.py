@@ -240,3 +240,16 @@ def test_the_detector_is_looked_for_in_the_folder_of_styles(tmp_path: Path) -> N
     path.mkdir()
     with pytest.raises(StyleError, match="cannot be read"):
         detector.find(tmp_path, wanted=WANTED)
+
+
+@pytest.mark.parametrize("kind", ["file", "device", "nowhere"])
+def test_a_folder_of_styles_that_is_none_is_told_as_such(kind: str, tmp_path: Path) -> None:
+    """Not as a file that cannot be written, but by its own path, with the key that names it."""
+    folder = tmp_path / "styles"
+    if kind == "file":
+        folder.write_bytes(b"")
+    else:
+        folder.symlink_to({"device": "/dev/null", "nowhere": tmp_path / "nowhere"}[kind])
+    why = "is a link to something that is not there" if kind == "nowhere" else "is not a folder"
+    with pytest.raises(OutputError, match=f"^{folder}: {why} .*styles_dir"):
+        fetching.store(DATA, folder / "file")
