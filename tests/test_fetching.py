@@ -249,7 +249,7 @@ def test_a_folder_of_styles_that_is_none_is_told_as_such(kind: str, tmp_path: Pa
     if kind == "file":
         folder.write_bytes(b"")
     else:
-        folder.symlink_to({"device": "/dev/null", "nowhere": tmp_path / "nowhere"}[kind])
+        folder.symlink_to("/dev/null" if kind == "device" else tmp_path / "nowhere")
     why = "is a link to something that is not there" if kind == "nowhere" else "is not a folder"
     with pytest.raises(OutputError, match=f"^{folder}: {why} .*styles_dir"):
         fetching.store(DATA, folder / "file")
