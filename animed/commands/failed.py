@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _AGAIN: Final = "then `animed retry`"
 HELP: Final = {
     Reason.EMPTY: "the file has no content: copy it again",
-    Reason.NOT_AN_IMAGE: "this is no picture: take it out, or add it to `ignore`",
+    Reason.NOT_AN_IMAGE: "this is no picture, or a damaged one: copy it again, take it out, or add it to `ignore`",
     Reason.TRUNCATED: "the end of the file is missing: copy it again",
     Reason.UNSUPPORTED: "this kind of picture cannot be read: convert it to JPEG or PNG",
     Reason.TOO_LARGE: f"it has more pixels than `max_pixels`: make it smaller or raise the limit, {_AGAIN}",
