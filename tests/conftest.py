@@ -11,6 +11,7 @@ from command_support import Setup
 from daemon_bench import Bench
 from daemon_fakes import open_stages
 from engine_fakes import Driver, plan, spec
+from harness import Service
 
 from animed.detector import FACES
 from animed.schedule.ledger import Ledger
@@ -82,6 +83,20 @@ def ledger(path: str) -> Iterator[Ledger]:
 def config_file(tmp_path: Path) -> Path:
     """Return a configuration with one inbox."""
     return Setup.make(tmp_path).config
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Callable[..., Service]]:
+    """Make services that are closed at the end."""
+    made: list[Service] = []
+
+    def make(**options: object) -> Service:
+        made.append(Service(tmp_path, **options))  # type: ignore[arg-type]  # each test passes the harness's own options
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
 
 
 @pytest.fixture
