@@ -202,7 +202,7 @@ class Fingerprint:
     whole: int  # 256 bits, of the whole photo
     inner: int  # 256 bits, of the photo without its margins: a copy that lost them has it as its `whole`
     tint: bytes  # 8 numbers: Cb and Cr of each quarter
-    detail: bytes = b""  # luma of the photo in 48 rows of 48; empty where it was left out, or never taken
+    detail: bytes = b""  # luma in 48 rows of 48, and the shape; empty where it was left out, or never taken
 
     SIZE: ClassVar[int] = 32  # bytes of each of the two
     BRIEF: ClassVar[int] = 72  # bytes of all but the detail

@@ -89,6 +89,16 @@ def test_a_photo_in_someones_hands_is_told(setup: Setup, capsys: pytest.CaptureF
     assert again(setup) == []
 
 
+def test_a_photo_that_was_taken_away_keeps_its_failure(setup: Setup, capsys: pytest.CaptureFixture[str]) -> None:
+    """What `failed: move` put elsewhere is not there to be tried: where it lies is told, and its record stays."""
+    with setup.ledger() as ledger:
+        ledger.original_done(PhotoKey("phone", b"a.jpg"), moved=b"/failed/a.jpg")
+    for arguments, status in (([str(setup.inbox / "a.jpg")], 1), (["--all"], 0)):
+        assert main(["retry", *arguments, "-c", str(setup.config)]) == status
+        assert "/failed/a.jpg: put it back into the inbox, and it is tried again" in capsys.readouterr().err
+    assert again(setup) == [b"sub/b.jpg"]
+
+
 def test_without_a_ledger_nothing_is_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Where no service ever ran the command says so, exit 1, and makes no state folder."""
     setup = Setup.make(tmp_path)
@@ -110,7 +120,7 @@ def test_a_running_service_is_asked(setup: Setup, capsys: pytest.CaptureFixture[
     def answer(command: str, arguments: dict[str, Any]) -> dict[str, Any]:
         assert (command, arguments["all"]) == ("retry", False)
         first, *others = arguments["paths"]
-        return {"queued": len(others), "unknown": [first], "busy": []}
+        return {"queued": len(others), "unknown": [first], "busy": [], "moved": []}
 
     odd = Path(os.fsdecode(os.fsencode(setup.inbox) + b"/\xff.jpg"))
     service = Service(answer)
@@ -125,7 +135,7 @@ def test_a_running_service_is_asked(setup: Setup, capsys: pytest.CaptureFixture[
 
 def test_all_is_one_question(setup: Setup, capsys: pytest.CaptureFixture[str]) -> None:
     """--all is left to the service."""
-    service = Service(lambda _command, _arguments: {"queued": 7, "unknown": [], "busy": []})
+    service = Service(lambda _command, _arguments: {"queued": 7, "unknown": [], "busy": [], "moved": ["/failed/c.jpg"]})
     assert retry.run(setup.config, [], which="failed", ask=service) == 0
     assert service.asked == [(setup.state, "retry", {"paths": [], "all": True})]
     assert capsys.readouterr().out == "7 photos will be tried again\n"
@@ -133,7 +143,9 @@ def test_all_is_one_question(setup: Setup, capsys: pytest.CaptureFixture[str]) -
 
 def test_many_paths_fit_into_requests(setup: Setup, capsys: pytest.CaptureFixture[str]) -> None:
     """Thousands of paths are sent in portions below the size of a request, each exactly once."""
-    service = Service(lambda _command, arguments: {"queued": len(arguments["paths"]), "unknown": [], "busy": []})
+    service = Service(
+        lambda _command, arguments: {"queued": len(arguments["paths"]), "unknown": [], "busy": [], "moved": []}
+    )
     paths = [setup.inbox / f"{number:04}-{'x' * 200}.jpg" for number in range(1000)]
     assert retry.run(setup.config, [*paths, paths[0]], which="named", ask=service) == 0
     assert capsys.readouterr().out == "1000 photos will be tried again\n"

@@ -271,3 +271,15 @@ def test_what_the_gate_holds_back_is_told(bench: Callable[..., Bench]) -> None:
     run.parts.gate.configure(paced)
     run.parts.gate.started(run.now)
     assert [each["by"] for each in where(run)["held"]] == ["pace"]
+
+
+def test_a_failed_photo_that_was_moved_away_keeps_its_record(bench: Callable[..., Bench]) -> None:
+    """It is not there to be tried: the answer says where it lies, and it stays on the list of what failed."""
+    run = bench(failed="move", attempts=1)
+    run.sight()
+    run.fail("not_an_image")
+    run.run(1)
+    run.desk.ledger.original_done(run.key(), moved=b"/failed/a.jpg")
+    for answer in (ask(run, "retry", "/in/phone/a.jpg"), ask(run, "retry", all=True)):
+        assert answer == {"queued": 0, "unknown": [], "busy": [], "moved": ["/failed/a.jpg"]}
+    assert [row.again for row in run.desk.ledger.failures()] == [False]

@@ -153,3 +153,12 @@ def test_the_library_is_imported_by_the_first_photo_only() -> None:
 
     code = "import sys, animed.imaging.fingerprint; sys.exit('imagehash' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
+
+
+def test_the_shape_of_a_photo_counts() -> None:
+    """A panorama that was stretched out of a photo is not the photo, though all is where it was."""
+    photo = scene(1)
+    width, height = photo.size
+    assert not alike(photo, photo.resize((3 * width, height)))
+    assert not alike(photo, photo.resize((width, height * 10 // 12)))
+    assert alike(photo, photo.resize((width // 2 + 1, height // 2)))

@@ -95,13 +95,21 @@ BUSY = bytes(60 + (x * 7 + y * 13) % 100 for y in range(48) for x in range(48))
 def test_what_differs_in_few_places_is_no_copy(change: Callable[[int, int], int], *, same: bool) -> None:
     """Copies differ everywhere or nowhere; a difference that stands out is something else in the photo."""
     other = bytes(change(at, value) for at, value in enumerate(BUSY))
-    assert same_details(BUSY, other) is same
-    assert same_details(other, BUSY) is same
+    square = b"\x80"
+    assert same_details(BUSY + square, other + square) is same
+    assert same_details(other + square, BUSY + square) is same
+
+
+@pytest.mark.parametrize(("shape", "same"), [(125, True), (131, True), (124, False), (132, False)])
+def test_a_stretched_copy_is_a_picture_of_its_own(shape: int, *, same: bool) -> None:
+    """Copies have the shape of their photo, but for cut margins."""
+    assert same_details(BUSY + b"\x80", BUSY + bytes([shape])) is same
 
 
 def test_details_that_are_not_there_are_not_the_same() -> None:
     """A photo that nothing more is known of is none that another one can share a picture with."""
     assert not same_details(b"", b"")
+    assert not same_details(b"\x80", b"\x80")
     assert not same_details(BUSY, BUSY[:-1])
     assert same_details(bytes(9), bytes(9))
 

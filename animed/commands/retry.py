@@ -11,6 +11,7 @@ from animed.commands.output import counted, note, say, shown
 from animed.commands.wanted import portions, sort_out
 from animed.daemon.styles import recipes_in_use
 from animed.errors import EXIT_OK, EXIT_UNEXPECTED, EXIT_USAGE, NotRunningError
+from animed.records import printable
 from animed.schedule.ledger import Ledger
 from animed.service.lock import InstanceLock
 
@@ -27,11 +28,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How many photos will be tried again, which have no failure on record, and which cannot be touched now."""
+    """How many photos will be tried again, and which not: no failure on record, not to be touched now, elsewhere."""
 
     queued: int
     unknown: tuple[bytes, ...] = ()
     busy: tuple[bytes, ...] = ()
+    moved: tuple[str, ...] = ()  # where photos lie that `failed: move` took away
 
 
 def run(config_file: Path | None, paths: Sequence[Path], *, which: Which = "named", ask: Ask = ask_service) -> int:
@@ -46,6 +48,8 @@ def run(config_file: Path | None, paths: Sequence[Path], *, which: Which = "name
         note(f"{shown(path)}: has not failed, there is nothing to try again (`animed failed` lists what has)")
     for path in outcome.busy:
         note(f"{shown(path)}: is still to be put into the failed folder; try again when the service has done that")
+    for place in outcome.moved:
+        note(f"{shown(place)}: put it back into the inbox, and it is tried again")
     if which == "outdated":
         # Whether an original is still there only a look at the inbox can tell, and that is the service's.
         say(f"{counted(outcome.queued, 'photo')} will be drawn again, where the original is still in its inbox")
@@ -53,7 +57,7 @@ def run(config_file: Path | None, paths: Sequence[Path], *, which: Which = "name
         say(f"{counted(outcome.queued, 'photo')} will be tried again")
     if strangers:
         return EXIT_USAGE
-    return EXIT_UNEXPECTED if outcome.unknown or outcome.busy else EXIT_OK
+    return EXIT_UNEXPECTED if outcome.unknown or outcome.busy or (wanted and outcome.moved) else EXIT_OK
 
 
 def _retry(config: Config, wanted: list[Wanted], which: Which, ask: Ask) -> Outcome:
@@ -65,7 +69,8 @@ def _retry(config: Config, wanted: list[Wanted], which: Which, ask: Ask) -> Outc
 
 def _through_service(config: Config, wanted: list[Wanted], which: Which, ask: Ask) -> Outcome:
     if which == "failed":
-        return Outcome(ask(config.state_dir, "retry", {"paths": [], "all": True})["queued"])
+        answer = ask(config.state_dir, "retry", {"paths": [], "all": True})
+        return Outcome(answer["queued"], moved=tuple(answer["moved"]))
     if which == "outdated":
         return Outcome(ask(config.state_dir, "retry", {"paths": [], "all": False, "outdated": True})["queued"])
     outcome = Outcome(0)
@@ -75,6 +80,7 @@ def _through_service(config: Config, wanted: list[Wanted], which: Which, ask: As
             outcome.queued + answer["queued"],
             outcome.unknown + tuple(map(base64.b64decode, answer["unknown"])),
             outcome.busy + tuple(map(base64.b64decode, answer["busy"])),
+            outcome.moved + tuple(answer["moved"]),
         )
     return outcome
 
@@ -85,10 +91,13 @@ def _in_ledger(config: Config, wanted: list[Wanted], which: Which) -> Outcome:
         ledger.take_on()
         if which == "outdated":
             return Outcome(len(ledger.requeue(ledger.outdated(recipes_in_use(config)))))
-        failing = {row.key for row in ledger.failures()}
-        queued = set(ledger.requeue(failing if which == "failed" else [e.key for e in wanted if e.key in failing]))
+        failures = {row.key: row for row in ledger.failures()}
+        asked = failures.keys() if which == "failed" else failures.keys() & {each.key for each in wanted}
+        away = {key: failures[key].moved for key in asked if failures[key].moved is not None}
+        queued = set(ledger.requeue(asked - away.keys()))
         return Outcome(
             len(queued),
-            unknown=tuple(each.path for each in wanted if each.key not in failing),
-            busy=tuple(each.path for each in wanted if each.key in failing - queued),
+            unknown=tuple(each.path for each in wanted if each.key not in failures),
+            busy=tuple(each.path for each in wanted if each.key in asked - queued - away.keys()),
+            moved=tuple(printable(place) for place in away.values() if place is not None),
         )

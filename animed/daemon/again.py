@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from animed.records import printable
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     Answer = dict[str, Any]
     Named = Mapping[str, PhotoKey | None]  # as the path was written in the question; None = in no inbox
 
-_MOST_NAMED: Final = 100  # busy photos that an answer names; the others are only counted
+_MOST_NAMED: Final = 100  # busy or moved photos that an answer names; the others are only counted
 
 
 class Again:
@@ -26,16 +28,18 @@ class Again:
         self._clock = clock
 
     def retry(self, asked: Named | None) -> Answer:
-        """Queue failed photos again: those that are named, or all."""
-        failing = {row.key for row in self._desk.ledger.failures()}
+        """Queue failed photos again: those that are named, or all; what lies in a failed folder cannot be tried."""
+        failures = {row.key: row for row in self._desk.ledger.failures()}
         named = {} if asked is None else asked
-        wanted = failing if asked is None else {key for key in named.values() if key in failing}
-        queued = set(self._desk.ledger.requeue(wanted))
+        wanted = failures.keys() if asked is None else failures.keys() & set(named.values())
+        away = {key: failures[key].moved for key in wanted if failures[key].moved is not None}
+        queued = set(self._desk.ledger.requeue(wanted - away.keys()))
         self._look(queued)
         return {
             "queued": len(queued),
-            "unknown": [text for text, key in named.items() if key not in failing],
-            "busy": [text for text, key in named.items() if key in failing - queued],
+            "unknown": [text for text, key in named.items() if key not in failures],
+            "busy": [text for text, key in named.items() if key in wanted - queued - away.keys()],
+            "moved": [printable(place) for place in list(away.values())[:_MOST_NAMED] if place is not None],
         }
 
     def outdated(self) -> Answer:

@@ -25,7 +25,10 @@ _ADMIN: Final = "ask whoever looks after animed"
 # What was wrong, and what to do about it, without a word that only those know who run the service.
 WORDS: Final[Mapping[str, tuple[str, str]]] = {
     Reason.EMPTY: ("The file has nothing in it.", f"Copy it once more: {_AGAIN}."),
-    Reason.NOT_AN_IMAGE: ("This is not a picture, whatever its name says.", "Take it out of the inbox."),
+    Reason.NOT_AN_IMAGE: (
+        "This is not a picture, whatever its name says, or a damaged one.",
+        "Copy it again, or take it out of the inbox.",
+    ),
     Reason.TRUNCATED: ("The end of the file is missing.", f"Copy it once more: {_AGAIN}."),
     Reason.UNSUPPORTED: ("This kind of picture cannot be read.", f"Save it as JPEG or PNG, and {_AGAIN}."),
     Reason.TOO_LARGE: ("The picture has too many pixels.", f"Make it smaller, and {_AGAIN}."),

@@ -5,10 +5,12 @@ frequencies. It survives another format, size and quality. It does not survive a
 without its margins too, and compared with the whole of the other. It knows no colours, so those of each quarter are
 kept beside it: a copy in other colours is a picture of its own, if the colours were strong. Nor does it know what is
 small, such as the figures on a form: a grey copy of 48 by 48 pixels is there to compare the few that are near closely.
+With it goes the photo's shape, which none of these know: a stretched copy is a picture of its own.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 HASH: Final = 16  # bits each way
 GRID: Final = 4 * HASH  # pixels each way: what the hash is computed from
 DETAIL: Final = 48  # pixels each way of the grey copy
+SHAPES: Final = 24  # steps of the shape for each doubling of the width over the height
 MARGIN: Final = 0.04  # of each side, cut off for the inner hash
 LEAST_SIDE: Final = 2 * HASH  # pixels: below that the finest frequency of the hash cannot be there
 LEAST_CONTRAST: Final = 4.0  # of 255, standard deviation over the grid: below that noise decides the hash
@@ -46,7 +49,12 @@ def of(pixels: NDArray[np.uint8]) -> Fingerprint | None:
         return None
     quarters = np.asarray(picture.resize((2, 2), Image.Resampling.BOX).convert("YCbCr"))
     detail = grey.resize((DETAIL, DETAIL), Image.Resampling.BOX).tobytes()
-    return Fingerprint(_hash(whole), _hash(inner), quarters[..., 1:].tobytes(), detail)
+    return Fingerprint(_hash(whole), _hash(inner), quarters[..., 1:].tobytes(), detail + _shape(*picture.size))
+
+
+def _shape(width: int, height: int) -> bytes:
+    """Return the proportion of the sides in one byte."""
+    return bytes([min(max(round(128 + SHAPES * math.log2(width / height)), 0), 255)])
 
 
 def _grid(grey: Image.Image, margin: float) -> Image.Image:

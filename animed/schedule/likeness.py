@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 TINT: Final = 12  # of 255: what saving again, resizing and cropping move the mean colours of a quarter at most
 CLOSELY: Final = 8  # photos that are near enough, at most, are compared closely: that takes 0.5 ms each
+SHAPE: Final = 3  # steps of the shape, of 24 for a factor of 2: a cut of 5 % at one side is less
 # A copy with the same edges differs from its photo nowhere by more than noise; a copy without its margins differs
 # everywhere. What differs in few places only, and there a lot, is another page of the form, or another boat.
 _NOISE: Final = 8.0  # of 255: what saving again and resizing move a part of the photo at most
@@ -46,12 +47,12 @@ def same_tint(one: Fingerprint, other: Fingerprint) -> bool:
 def same_details(one: bytes, other: bytes) -> bool:
     """Say whether two photos that are near each other differ nowhere more than copies of one photo do.
 
-    Takes what is called `detail` in both fingerprints. Overall brightness and contrast do not count. Without a detail
-    that can be compared nothing is the same.
+    Takes what is called `detail` in both fingerprints: luma, and last the shape. Overall brightness and contrast do not
+    count. Without a detail that can be compared nothing is the same.
     """
-    if not one or len(one) != len(other):
+    if len(one) < 2 or len(one) != len(other) or abs(one[-1] - other[-1]) > SHAPE:  # noqa: PLR2004 - luma, shape
         return False
-    first, second = _centred(one), _centred(other)
+    first, second = _centred(one[:-1]), _centred(other[:-1])
     power = sum(value * value for value in first)
     gain = sum(map(operator.mul, first, second)) / power if power else 0.0
     apart = sorted(abs(a * gain - b) for a, b in zip(first, second, strict=True))
