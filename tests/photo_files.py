@@ -11,7 +11,10 @@ from picture_writers import Tiff, long, rationals, short, tiff
 from PIL import Image
 
 from animed.imaging import encode
-from animed.imaging.decode import Decoded, Wanted, decode
+from animed.imaging.decode import decode
+from animed.imaging.decoded import Decoded, Wanted
+from animed.imaging.icc import SRGB
+from animed.imaging.metadata import Notes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -65,6 +68,20 @@ def decoded(data: bytes, *, name: bytes = b"", **wanted: Any) -> Decoded:
     found = decode(data, Wanted(**{"max_pixels": 10**8, "max_edge": 512, **wanted}), name=name)
     assert isinstance(found, Decoded)
     return found
+
+
+def held(
+    seen: NDArray[np.uint8],
+    photo: NDArray[np.uint8] | None = None,
+    *,
+    native: NDArray[np.uint8] | None = None,
+    detail: NDArray[np.uint8] | None = None,
+) -> Decoded:
+    """Return a photo as decoding gives it: what the network sees, and `photo` in the size of the picture."""
+    photo = seen if photo is None else photo
+    height, width = photo.shape[:2]
+    profile = b"" if native is None else SRGB
+    return Decoded(seen, photo, None, native, profile, width, height, "png", Notes(), detail)
 
 
 def written(photo: Decoded, form: PictureFormat, quality: int = 92, *, imprint: Imprint | None = None) -> bytes:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from photo_files import held
 from test_faces import face
 
 from animed.imaging.closer import SHOWN, SIDE, small_faces
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from animed.imaging.decoded import Decoded
     from animed.imaging.faces import Face
 
     Pixels = NDArray[np.uint8]
@@ -35,10 +36,10 @@ class Looks:
         return self.answers.pop(0)
 
 
-def decoded(detail: int | None = None) -> Any:
+def decoded(detail: int | None = None) -> Decoded:
     """Return a photo of 200 pixels a side, and perhaps finer pixels."""
     seen = np.zeros((200, 200, 3), np.uint8)
-    return SimpleNamespace(pixels=seen, photo=seen, detail=detail and np.zeros((detail, detail, 3), np.uint8))
+    return held(seen, detail=None if detail is None else np.zeros((detail, detail, 3), np.uint8))
 
 
 def enlarged(**changes: float) -> Face:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 from importlib import resources
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from photo_files import held
 from PIL import Image
 from test_pipeline import cel
 
@@ -17,7 +18,8 @@ from animed.engine import pipeline
 from animed.errors import StyleError
 from animed.imaging.closer import small_faces
 from animed.imaging.facefinder import EDGE, FaceFinder, face_of
-from animed.imaging.portraits import Square, cut, refine
+from animed.imaging.portraits import refine
+from animed.imaging.squares import Square, cut
 from animed.records import DetectorFile
 from animed.style import weights
 
@@ -167,7 +169,7 @@ def test_the_face_of_the_sample_is_found(real: FaceFinder, side: int) -> None:
 
 def chosen(pixels: Pixels, looking: FaceFinder) -> tuple[Face, ...]:
     """Return the faces of a photo that would be drawn by themselves."""
-    decoded: Any = SimpleNamespace(pixels=pixels, photo=pixels, detail=None)
+    decoded = held(pixels)
     return small_faces(decoded, lambda seen: looking.find(seen, threads=1))
 
 
@@ -192,7 +194,7 @@ def test_no_face_is_found_where_there_is_none(real: FaceFinder, name: str) -> No
 def test_a_face_that_was_drawn_by_itself_is_more_of_a_face(real: FaceFinder) -> None:
     """The built-in style leaves little of a face of 35 pixels; drawn by itself it is found in the picture again."""
     photo = astronaut(160)
-    decoded: Any = SimpleNamespace(pixels=photo, photo=photo, detail=astronaut(320))
+    decoded = held(photo, detail=astronaut(320))
     (face,) = small_faces(decoded, lambda seen: real.find(seen, threads=1))
     network = weights.load(cel())
 
@@ -200,7 +202,7 @@ def test_a_face_that_was_drawn_by_itself_is_more_of_a_face(real: FaceFinder) -> 
         return pipeline.draw(network, pixels)
 
     plain = draw(photo)
-    by_itself = refine(plain, decoded, [face], draw)
+    by_itself = refine(plain.copy(), decoded, [face], draw)
     found = [_score(picture, face, real) for picture in (plain, by_itself)]
     assert found[1] > max(found[0], 0.85)
 

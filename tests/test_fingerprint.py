@@ -13,7 +13,8 @@ from PIL import Image, ImageDraw
 
 from animed.config import InboxConfig
 from animed.imaging import fingerprint
-from animed.imaging.decode import Decoded, Wanted, decode
+from animed.imaging.decode import decode
+from animed.imaging.decoded import Decoded, Wanted
 from animed.schedule.likeness import distance, same_details, same_tint
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from animed.imaging import alpha, colour
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from animed.imaging.decode import Decoded
+    from animed.imaging.decoded import Decoded
     from animed.records import PictureFormat
 
 ORANGE, GREEN = (230, 120, 20), (20, 120, 60)

@@ -14,7 +14,8 @@ from work_steps import TooMuchWork, within
 
 from animed.errors import PhotoError
 from animed.imaging import blocks, ends, heif, limits
-from animed.imaging.decode import Wanted, decode
+from animed.imaging.decode import decode
+from animed.imaging.decoded import Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

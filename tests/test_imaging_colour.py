@@ -22,7 +22,7 @@ from PIL import Image, ImageCms
 from skimage.color import deltaE_ciede2000, rgb2lab
 
 from animed.imaging import assumed, colour, icc, profiles
-from animed.imaging.decode import Wanted
+from animed.imaging.decoded import Wanted
 from animed.imaging.develop import develop
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from picture_writers import claimed_png
 from PIL import Image
 
 from animed.errors import PhotoError
-from animed.imaging.decode import Decoded, Wanted, decode
+from animed.imaging.decode import decode
+from animed.imaging.decoded import Decoded, Wanted
 from animed.records import Skip
 
 FORMATS = ["jpeg", "png", "webp", "tiff", "bmp", "gif", "avif", "heic"]

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from photo_files import dng, heic, mosaic, noise, oriented, saved, scene
 
 from animed.errors import PhotoError
-from animed.imaging.decode import Decoded, Wanted, decode
+from animed.imaging.decode import decode
+from animed.imaging.decoded import Decoded, Wanted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -13,7 +13,8 @@ from work_steps import within
 
 from animed.errors import PhotoError
 from animed.imaging import ends, extents, ifd, limits, sniff
-from animed.imaging.decode import Wanted, decode
+from animed.imaging.decode import decode
+from animed.imaging.decoded import Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,8 @@ from picture_writers import Tiff, box, long, png, segment, short, tiff
 from PIL import Image
 
 from animed.errors import PhotoError
-from animed.imaging.decode import Decoded, Wanted, decode
+from animed.imaging.decode import decode
+from animed.imaging.decoded import Decoded, Wanted
 from animed.records import Skip
 
 

@@ -20,7 +20,8 @@ from PIL.GifImagePlugin import GifImageFile
 
 from animed.errors import PhotoError, starved
 from animed.imaging import limits, openers
-from animed.imaging.decode import Decoded, Wanted, decode
+from animed.imaging.decode import decode
+from animed.imaging.decoded import Decoded, Wanted
 from animed.imaging.faults import fault
 
 if TYPE_CHECKING:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from photo_files import held
 from test_faces import face
 
 from animed.imaging import portraits
-from animed.imaging.faces import MARGIN, UPRIGHT, Face
-from animed.imaging.portraits import Square, cut, drawn_size, lay, mask, redrawn, refine, side_of, stages
+from animed.imaging.faces import UPRIGHT, Face
+from animed.imaging.portraits import MARGIN, drawn_size, mask, redrawn, refine, side_of, stages
+from animed.imaging.squares import Square, cut, lay
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -168,9 +169,9 @@ def test_a_face_is_drawn_from_the_finest_pixels_there_are() -> None:
         return pixels
 
     for decoded in (
-        SimpleNamespace(pixels=seen, photo=seen, detail=fine),
-        SimpleNamespace(pixels=seen, photo=fine, detail=None),
-        SimpleNamespace(pixels=seen, photo=seen, detail=None),
+        held(seen, detail=fine),
+        held(seen, fine),
+        held(seen),
     ):
         anything: Any = decoded
         refine(np.full_like(decoded.photo, 127), anything, [face(60)], network)
@@ -180,10 +181,10 @@ def test_a_face_is_drawn_from_the_finest_pixels_there_are() -> None:
 def test_a_face_that_would_be_out_of_focus_is_drawn_before_the_picture_grows() -> None:
     """One that measures more than 512 pixels in the picture, of which the network drew 256 at most."""
     seen = np.zeros((100, 100, 3), np.uint8)
-    decoded: Any = SimpleNamespace(pixels=seen, photo=np.zeros((1000, 1000, 3), np.uint8), detail=None)
+    decoded = held(seen, np.zeros((1000, 1000, 3), np.uint8))
     large, small = face(52), face(50)
     assert stages([large, small], decoded) == ([large], [small])
-    same_size: Any = SimpleNamespace(pixels=seen, photo=seen, detail=None)
+    same_size = held(seen)
     assert stages([large, small], same_size) == ([], [large, small])
 
 

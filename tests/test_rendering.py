@@ -7,28 +7,27 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from PIL import Image, ImageCms
+from photo_files import held
+from PIL import Image
 
 from animed.imaging import colour, geometry, rendering, upsample
-from animed.imaging.decode import Decoded
-from animed.imaging.metadata import Notes
+from animed.imaging.icc import SRGB
 from animed.records import Recipe
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from animed.imaging.decoded import Decoded
+
     Pixels = NDArray[np.uint8]
 
 RECIPE = Recipe("cel", "0" * 64, "half_pixel", 1.0, 64, "same", 92, exif=True, gps=True, output_size="original")
-SRGB = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
 
 
 def decoded(height: int, width: int, edge: int = 64, *, native: bool = False) -> Decoded:
     photo = np.random.default_rng(height).integers(0, 256, (height, width, 3), np.uint8)
     seen = np.asarray(Image.fromarray(photo).resize(geometry.fit(width, height, edge), Image.Resampling.LANCZOS))
-    own = 255 - photo if native else None
-    notes = Notes(b"")
-    return Decoded(seen, photo, None, own, SRGB if native else b"", width, height, "png", notes)
+    return held(seen, photo, native=255 - photo if native else None)
 
 
 def negative(seen: Pixels) -> Pixels:
@@ -70,7 +69,7 @@ def test_strips_are_the_same_as_the_whole(strength: float, monkeypatch: pytest.M
     """Colours are converted and mixed in strips, and no value depends on where they are cut."""
     photo = decoded(150, 90, native=True)
     strips = render(photo, strength)
-    monkeypatch.setattr(rendering, "STRIP", 1000)
+    monkeypatch.setattr(rendering, "BAND", 1000)
     assert np.array_equal(render(photo, strength), strips)
     if strength == 1:
         full = upsample.enlarge(negative(photo.pixels), photo.pixels, photo.photo)
@@ -82,4 +81,4 @@ def test_a_large_photo_shows_that_it_goes_on() -> None:
     beats: list[int] = []
     photo = decoded(1200, 20)
     rendering.render(photo, replace(RECIPE, strength=0.5), negative, lambda: beats.append(1))
-    assert len(beats) >= 1200 // upsample.BAND + 1200 // rendering.STRIP
+    assert len(beats) >= 1200 // upsample.BAND + 1200 // rendering.BAND

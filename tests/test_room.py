@@ -18,7 +18,7 @@ from test_pipeline import built, inbox, photo, task
 from animed.engine.room import Room
 from animed.errors import PhotoError
 from animed.imaging import encode, needs
-from animed.imaging.decode import Found
+from animed.imaging.decoded import Found
 from animed.imaging.encode import Coding
 from animed.imaging.needs import Way
 
@@ -143,7 +143,8 @@ STARVED = """
 import io, resource, sys
 import numpy as np
 from PIL import Image
-from animed.imaging.decode import Wanted, decode
+from animed.imaging.decode import decode
+from animed.imaging.decoded import Wanted
 pixels = np.random.default_rng(1).integers(0, 256, (500, 750, 4), dtype=np.uint8)
 target = io.BytesIO()
 Image.fromarray(pixels).resize((3000, 2000)).save(target, "WEBP", lossless=True, method=0)

@@ -12,7 +12,8 @@ from picture_writers import RGB, Tiff, bmp, bmp_rows, png, run_lengths
 from PIL import Image
 
 from animed.errors import PhotoError
-from animed.imaging.decode import Decoded, Wanted, decode
+from animed.imaging.decode import decode
+from animed.imaging.decoded import Decoded, Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -20,7 +20,8 @@ from animed.engine.room import HERE, Room
 from animed.errors import PhotoError, StyleError, starved
 from animed.imaging import encode, fingerprint, geometry, metadata, rendering, tensors
 from animed.imaging.closer import small_faces
-from animed.imaging.decode import Decoded, Wanted, decode
+from animed.imaging.decode import decode
+from animed.imaging.decoded import Decoded, Wanted
 from animed.imaging.exif import Frame
 from animed.imaging.facefinder import FaceFinder
 from animed.records import SUFFIXES, Picture, Reason, Skip, Stage, Staged, Task, WeightsFile
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from animed.engine.protocol import Life
-    from animed.imaging.decode import Found
+    from animed.imaging.decoded import Found
     from animed.imaging.encode import Coding
     from animed.imaging.faces import Face
     from animed.imaging.metadata import Imprint

@@ -14,7 +14,7 @@ from animed.records import Reason
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from animed.imaging.decode import Found
+    from animed.imaging.decoded import Found
     from animed.records import Recipe
 
 MIB: Final = 1 << 20

@@ -10,7 +10,7 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from animed.imaging.faces import Face, Similarity, is_plausible, worth_drawing
-from animed.imaging.portraits import Square, cut, finest
+from animed.imaging.squares import Square, cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from animed.imaging.decode import Decoded
+    from animed.imaging.decoded import Decoded
 
     Find = Callable[[NDArray[np.uint8]], Sequence[Face]]  # in an (H, W, 3) sRGB picture, in its pixels
 
@@ -30,7 +30,7 @@ _OFF: Final = 0.3  # of a face's size by which its middle may move
 
 def small_faces(decoded: Decoded, find: Find) -> tuple[Face, ...]:
     """Return the faces of a photo that are to be drawn by themselves, in pixels of `decoded.pixels`, largest first."""
-    seen, source = decoded.pixels, finest(decoded)
+    seen, source = decoded.pixels, decoded.finest
     across, down = source.shape[1] / seen.shape[1], source.shape[0] / seen.shape[0]
     again = (_look(source, face.scaled(across, down), find) for face in worth_drawing(find(seen)))
     return tuple(face.scaled(1 / across, 1 / down) for face in again if face is not None)

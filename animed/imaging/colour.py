@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image
 from PIL.TiffImagePlugin import TiffImageFile
 
-from animed.imaging import profiles
+from animed.imaging import geometry, profiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,9 +101,8 @@ def from_srgb(pixels: NDArray[np.uint8], profile: bytes) -> NDArray[np.uint8]:
 
 
 def bands(height: int, width: int) -> Iterator[slice]:
-    """Yield the rows of a picture, as many at a time as hold about `STRIP` pixels."""
-    rows = max(1, STRIP // width)
-    yield from (slice(top, min(top + rows, height)) for top in range(0, height, rows))
+    """Cut a picture into bands of rows that hold about `STRIP` pixels each."""
+    return geometry.bands(height, max(1, STRIP // width))
 
 
 def grey(values: NDArray[Any], deep: Depth) -> NDArray[np.uint8]:

@@ -5,13 +5,13 @@ Every fault of a file ends as a PhotoError.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from PIL.JpegImagePlugin import JpegImageFile
 
 from animed.errors import PhotoError, starved
 from animed.imaging import ends, geometry, limits, metadata, needs, openers, raw, sniff
+from animed.imaging.decoded import Decoded, Found, Wanted
 from animed.imaging.develop import develop
 from animed.imaging.faults import BROKEN, fault
 from animed.records import Reason, Skip
@@ -19,53 +19,12 @@ from animed.records import Reason, Skip
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy as np
-    from numpy.typing import NDArray
     from PIL.Image import Image
 
     from animed.imaging.metadata import Notes
     from animed.imaging.sniff import Kind
-    from animed.records import Icc
 
     Announce = Callable[["Found"], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is made of a file."""
-
-    max_pixels: int
-    max_edge: int  # longest side that the network sees, pixels
-    animated: Literal["first", "skip"] = "first"
-    full: bool = False  # the picture is to have the photo's own size
-    icc: Icc = "srgb"
-    faces: bool = False  # small faces are to be drawn by themselves
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What a file says of its picture."""
-
-    kind: Kind
-    width: int  # before turning
-    height: int
-    decoded: int  # pixels that are decoded: fewer than there are where a JPEG is decoded at a fraction
-
-
-@dataclass(frozen=True, slots=True)
-class Decoded:
-    """A photo as the network takes it, and what its picture is made of besides."""
-
-    pixels: NDArray[np.uint8]  # (H, W, 3) sRGB, upright, at most max_edge long: what the network sees
-    photo: NDArray[np.uint8]  # (H', W', 3) sRGB in the size of the picture: `pixels` itself unless that is another one
-    alpha: NDArray[np.uint8] | None  # (H', W') 0 clear … 255 opaque; None where all is opaque
-    native: NDArray[np.uint8] | None  # (H', W', 3) in the space of `profile`; None where `photo` is
-    profile: bytes  # the ICC profile that the picture carries; empty for none
-    width: int  # of the photo, after orientation
-    height: int
-    kind: Kind
-    notes: Notes  # for the picture's own metadata
-    detail: NDArray[np.uint8] | None = None  # (H'', W'', 3) sRGB, larger than `pixels`, for faces; None for none
 
 
 def decode(data: bytes, wanted: Wanted, *, name: bytes = b"", announce: Announce | None = None) -> Decoded | Skip:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from animed.imaging.decode import Wanted
+    from animed.imaging.decoded import Wanted
     from animed.imaging.profiles import Conversion
 
 
@@ -27,7 +27,7 @@ DETAIL: Final = 2  # times max_edge: a face that is drawn larger is reduced to i
 
 @dataclass(frozen=True, slots=True)
 class Developed:
-    """The pixels of a photo; the fields are those of the same names in `decode.Decoded`."""
+    """The pixels of a photo; the fields are those of the same names in `decoded.Decoded`."""
 
     pixels: NDArray[np.uint8]
     photo: NDArray[np.uint8]

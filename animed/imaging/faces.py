@@ -23,7 +23,6 @@ SMALLEST: Final = 12  # pixels; below it nothing is there that could be drawn be
 LARGEST: Final = 80  # pixels; above it the built-in style draws a face as well within its picture
 MOST: Final = 32  # faces in one picture, the largest first
 UPRIGHT: Final = 10.0  # degrees; so small a tilt is left alone, because turning softens a picture
-MARGIN: Final = 2.0  # sizes of a face that the square around it measures at least
 _LOOSE: Final = 0.25  # of a face's size by which landmarks may lie outside its box
 
 

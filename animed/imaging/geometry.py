@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
 Size = tuple[int, int]  # width, height
@@ -32,6 +34,11 @@ def fit(width: int, height: int, max_edge: int) -> Size:
     if longest <= max_edge:
         return width, height
     return max(1, _scaled(width, max_edge, longest)), max(1, _scaled(height, max_edge, longest))
+
+
+def bands(height: int, rows: int) -> Iterator[slice]:
+    """Cut the rows of a picture into bands of so many, the last of them shorter."""
+    return (slice(top, min(top + rows, height)) for top in range(0, height, rows))
 
 
 def padded(width: int, height: int) -> Size:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from animed.imaging import colour, portraits, upsample
+from animed.imaging import colour, geometry, portraits, upsample
 from animed.imaging.tensors import blend
 
 if TYPE_CHECKING:
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from animed.imaging.decode import Decoded
+    from animed.imaging.decoded import Decoded
     from animed.imaging.faces import Face
     from animed.records import Recipe
 
     Draw = Callable[[NDArray[np.uint8]], NDArray[np.uint8]]  # (H, W, 3) sRGB to a new (H, W, 3) sRGB
     Beat = Callable[[], None]
 
-STRIP: Final = 256  # rows that are converted and mixed at a time: a large photo as a whole would take gigabytes
+BAND: Final = 256  # rows that are converted and mixed at a time: a large photo as a whole would take gigabytes
 
 
 def render(
@@ -41,11 +41,10 @@ def render(
     picture = portraits.refine(picture, decoded, after, draw)
     if decoded.native is None and recipe.strength == 1:
         return picture
-    for top in range(0, len(picture), STRIP):
-        strip = slice(top, top + STRIP)
-        part = picture[strip]
+    for band in geometry.bands(len(picture), BAND):
+        part = picture[band]
         if decoded.native is not None:
             part = colour.from_srgb(part, decoded.profile)
-        picture[strip] = blend(photo[strip], part, recipe.strength)
+        picture[band] = blend(photo[band], part, recipe.strength)
         beat()
     return picture

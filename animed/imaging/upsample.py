@@ -23,8 +23,10 @@ import torch
 from PIL import Image
 from torch.nn import functional
 
+from animed.imaging import geometry
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
@@ -71,7 +73,7 @@ def _step(style: Pixels, size: tuple[int, ...], guide: _Guide | None, alive: Bea
     """Enlarge once to (height, width), band by band."""
     height, width = size
     result = np.empty((height, width, 3), np.uint8)
-    for band in _bands(height):
+    for band in geometry.bands(height, BAND):
         rows = _Rows.of(style.shape[0], height, band)
         low, high = (_across(rows.linear(bound), width, "bilinear") for bound in _extremes(style, rows))
         value = _across(rows.cubic(style), width, "bicubic").short()
@@ -139,7 +141,7 @@ def _halved(photo: Pixels, alive: Beat) -> Pixels:
     """Return a photo in half its size, rounded up: the means of squares of 2 by 2."""
     height, width = photo.shape[:2]
     half = np.empty(((height + 1) // 2, (width + 1) // 2, 3), np.uint8)
-    for band in _bands(height):
+    for band in geometry.bands(height, BAND):
         half[band.start // 2 : (band.stop + 1) // 2] = np.asarray(Image.fromarray(photo[band]).reduce(2))
         alive()
     return half
@@ -203,11 +205,6 @@ def _bytes(values: Floats) -> Pixels:
     np.rint(values, out=values)
     np.clip(values, 0, 255, out=values)
     return values.astype(np.uint8)
-
-
-def _bands(height: int) -> Iterator[slice]:
-    """Cut rows into bands, the last of them shorter."""
-    return (slice(top, min(top + BAND, height)) for top in range(0, height, BAND))
 
 
 def _silent() -> None:
