@@ -6,7 +6,7 @@ Keep this module free of heavy imports: every room uses it, and the parent proce
     ├── ConfigError                  exit 78   the configuration cannot be used
     ├── LockedError                  exit 69   another instance holds the state folder
     ├── NotRunningError              exit 69   no service answers on the control socket
-    ├── OutputError                  exit 73   the output cannot be made (`once` and `check` only)
+    ├── OutputError                  exit 73   a folder or file cannot be made
     ├── StyleError                   exit 4    a style is missing, damaged, or not what its card says
     ├── WorkersError                 exit 4    workers cannot start, for a reason that will not go away
     ├── PhotoError                   a fault of one photo: recorded, never stops the others
@@ -86,7 +86,7 @@ class NotRunningError(AnimedError):
 
 
 class OutputError(AnimedError):
-    """The output folder cannot be made or written."""
+    """A folder or file cannot be made or written."""
 
     exit_status = EXIT_CANNOT_CREATE
 

@@ -306,9 +306,13 @@ class Bench:
 
     def load(self, fingerprint: Fingerprint, path: bytes) -> None:
         """Let a worker say what a photo in it looks like, and everything follow."""
+        self.looks(fingerprint, path)
+        self.turn()
+
+    def looks(self, fingerprint: Fingerprint, path: bytes) -> None:
+        """Let a worker say what a photo in it looks like."""
         job = next(job for job in self.pool.jobs if job.key.path == path)
         self.event(self.pool.looks(job, fingerprint))
-        self.turn()
 
     def draw_all(self) -> None:
         """Let the workers draw until nothing is left to draw."""

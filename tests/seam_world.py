@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from daemon_fakes import FakeNotifier, ListLog
+from delivery_fakes import tree
 from engine_fakes import FakeProcess, Unheard
 from fault_system import FaultySystem
 from PIL import Image
@@ -392,11 +393,6 @@ class SeamWorld:
         )
         busy = self.desk.journal.blocked or self.parts.placing.busy or self.parts.originals.busy
         return not (self.desk.actives or self.desk.relook or waiting or busy) and self.inbox.state == "ready"
-
-
-def tree(root: Path) -> dict[str, bytes]:
-    """Return every file below a folder, which may be missing."""
-    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
 
 
 def _rest(channel: Channel) -> list[tuple[Message, int]]:

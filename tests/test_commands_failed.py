@@ -71,7 +71,7 @@ def test_a_photo_that_was_asked_for_again_says_so(setup: Setup, capsys: pytest.C
     """A failed photo that is queued again by hand is one that will be tried again."""
     with setup.ledger() as ledger:
         fail(ledger, b"a.jpg", Reason.ENCODE)
-        ledger.requeue()
+        ledger.requeue([row.key for row in ledger.failures()])
     assert [row["will_retry"] for row in listed(setup, capsys)] == [True]
 
 

@@ -217,7 +217,7 @@ def test_a_stop_drops_what_would_wait(run: Bench) -> None:
     arrive(run, (A, 0))
     run.sight(B, content=B)
     run.daemon._drain(None, run.now)
-    run.event(run.pool.looks(next(job for job in run.pool.jobs if job.key.path == B), like(1)))
+    run.looks(like(1), B)
     assert [key.path for key in run.desk.actives] == [A]
     run.draw()
     run.turn()
@@ -280,7 +280,7 @@ def test_a_reload_while_an_answer_is_awaited_lets_the_photo_come_again(run: Benc
     run.sight(C, content=C)
     run.reload(run.changed(quality=50))
     for path, bits in ((B, 1), (C, 90)):
-        run.event(run.pool.looks(next(job for job in run.pool.jobs if job.key.path == path), like(bits)))
+        run.looks(like(bits), path)
     assert run.pool.answers[1:] == [(B, False), (C, True)]
     run.draw_all()
     run.run(5)

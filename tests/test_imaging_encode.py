@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import photo_files
 import pytest
-from PIL import Image
+from metadata_files import opened
 
 from animed.errors import PhotoError
 from animed.imaging.encode import (
@@ -43,12 +42,6 @@ def lines() -> NDArray[np.uint8]:
     pixels = np.zeros((32, 32, 3), np.uint8)
     pixels[:, ::2] = (255, 0, 0)
     return pixels
-
-
-def opened(data: bytes) -> Image.Image:
-    image = Image.open(io.BytesIO(data))
-    image.load()
-    return image
 
 
 def loss(pixels: NDArray[np.uint8], data: bytes) -> float:

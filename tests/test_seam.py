@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pytest
+from delivery_fakes import tree
 from fault_system import ERRNOS, LATE, SQLITE, FaultySystem
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from PIL import Image
-from seam_world import SeamWorld, pair_of, scene, tree
+from seam_world import SeamWorld, pair_of, scene
 from test_layers import TREES
 
 from animed.schedule.store import LedgerError, Store

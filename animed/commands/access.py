@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 from animed import config
 from animed.limited import limited
 from animed.records import PhotoKey
-from animed.schedule.ledger import FILE_NAME
+from animed.schedule.ledger import FILE_NAME, Ledger
 from animed.service import control
+from animed.service.lock import InstanceLock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from animed.config import Config, InboxConfig
 
@@ -63,6 +65,15 @@ def find_photo(path: bytes, inboxes: Iterable[InboxConfig]) -> PhotoKey | None:
         if path.startswith(root) and path != root:
             return PhotoKey(inbox.name, path[len(root) :])
     return None
+
+
+@contextmanager
+def ledger_to_write(config: Config) -> Iterator[Ledger]:
+    """Hold the ledger while no service does; raises LockedError beside one, and LedgerError."""
+    # The ledger first: where there is none, the lock would make a state folder.
+    with Ledger.open(ledger_path(config.state_dir), create=False) as ledger, InstanceLock(str(config.state_dir)):
+        ledger.take_on()
+        yield ledger
 
 
 def ledger_path(state_dir: Path) -> str:

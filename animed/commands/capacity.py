@@ -78,7 +78,7 @@ def look_at_extras(config: Config, installed: Installed = extras.installed) -> I
     try:
         demand_extras(config, installed=installed)
     except AnimedError as error:
-        yield failure("extras", "", " ".join(describe(error).split()), error.remedy, status=error.exit_status)
+        yield _missing("extras", error)
 
 
 def look_at_faces(config: Config) -> Iterator[Finding]:
@@ -86,10 +86,14 @@ def look_at_faces(config: Config) -> Iterator[Finding]:
     try:
         detector = detector_of(config)
     except AnimedError as error:
-        yield failure("faces", "", " ".join(describe(error).split()), error.remedy, status=error.exit_status)
+        yield _missing("faces", error)
     else:
         if detector is not None:
             yield good("faces", "", f"{shown(detector.path)} is the face detector")
+
+
+def _missing(what: str, error: AnimedError) -> Finding:
+    return failure(what, "", " ".join(describe(error).split()), error.remedy, status=error.exit_status)
 
 
 def look_at_workers(config: Config, machine: Machine | None = None) -> Iterator[Finding]:

@@ -31,7 +31,7 @@ _FOLDER_MODE: Final = 0o755
 _FILE_MODE: Final = 0o644  # the service may run as another user
 
 
-def download(wanted: Download, *, progress: Progress) -> bytes:
+def download(wanted: Download, progress: Progress) -> bytes:
     """Return the checked bytes of a file from its public home.
 
     Raise AnimedError, which says what to do, where they cannot be had, and StyleError where they are others.

@@ -6,13 +6,11 @@ import base64
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from animed.commands.access import ask_service, ledger_path, open_config
+from animed.commands.access import ask_service, ledger_to_write, open_config
 from animed.commands.output import counted, note, say, shown
 from animed.commands.wanted import portions, sort_out
 from animed.errors import EXIT_OK, EXIT_UNEXPECTED, EXIT_USAGE, NotRunningError
 from animed.records import absolute
-from animed.schedule.ledger import Ledger
-from animed.service.lock import InstanceLock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,9 +80,7 @@ def _through_service(config: Config, paths: list[str], ask: Ask) -> Outcome:
 
 def _in_ledger(config: Config, wanted: list[Wanted]) -> Outcome:
     roots = {inbox.name: str(inbox.path) for inbox in config.inboxes}
-    # The ledger first: where there is none, the lock would make a state folder.
-    with Ledger.open(ledger_path(config.state_dir), create=False) as ledger, InstanceLock(str(config.state_dir)):
-        ledger.take_on()
+    with ledger_to_write(config) as ledger:
         known = {each: ledger.below(each.key) for each in wanted}
         keys = dict.fromkeys(key for found in known.values() for key in found)
         forgotten = frozenset(ledger.forget(keys))

@@ -6,14 +6,13 @@ import base64
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from animed.commands.access import ask_service, ledger_path, open_config
+from animed.commands.access import ask_service, ledger_to_write, open_config
 from animed.commands.output import counted, note, say, shown
 from animed.commands.wanted import portions, sort_out
 from animed.daemon.styles import recipes_in_use
 from animed.errors import EXIT_OK, EXIT_UNEXPECTED, EXIT_USAGE, NotRunningError
 from animed.records import printable
-from animed.schedule.ledger import Ledger
-from animed.service.lock import InstanceLock
+from animed.schedule import tries
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,18 +85,13 @@ def _through_service(config: Config, wanted: list[Wanted], which: Which, ask: As
 
 
 def _in_ledger(config: Config, wanted: list[Wanted], which: Which) -> Outcome:
-    # The ledger first: where there is none, the lock would make a state folder.
-    with Ledger.open(ledger_path(config.state_dir), create=False) as ledger, InstanceLock(str(config.state_dir)):
-        ledger.take_on()
+    with ledger_to_write(config) as ledger:
         if which == "outdated":
             return Outcome(len(ledger.requeue(ledger.outdated(recipes_in_use(config)))))
-        failures = {row.key: row for row in ledger.failures()}
-        asked = failures.keys() if which == "failed" else failures.keys() & {each.key for each in wanted}
-        away = {key: failures[key].moved for key in asked if failures[key].moved is not None}
-        queued = set(ledger.requeue(asked - away.keys()))
-        return Outcome(
-            len(queued),
-            unknown=tuple(each.path for each in wanted if each.key not in failures),
-            busy=tuple(each.path for each in wanted if each.key in asked - queued - away.keys()),
-            moved=tuple(printable(place) for place in away.values() if place is not None),
-        )
+        tried = tries.retry(ledger, None if which == "failed" else [each.key for each in wanted])
+    return Outcome(
+        len(tried.queued),
+        unknown=tuple(each.path for each in wanted if each.key not in tried.failed),
+        busy=tuple(each.path for each in wanted if each.key in tried.busy),
+        moved=tuple(map(printable, tried.moved)),
+    )

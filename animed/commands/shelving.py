@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from animed.commands import fetching
 from animed.commands.output import note, say, shown
 from animed.commands.progress import ByteBar
 from animed.commands.styles import folder_of
+from animed.config.fields import near
 from animed.errors import EXIT_OK, EXIT_USAGE, StyleError
 
 if TYPE_CHECKING:
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     Fetch = Callable[[Download, Progress], bytes]
 
 
-def _download(wanted: Download, progress: Progress) -> bytes:
-    return fetching.download(wanted, progress=progress)
-
-
 def pull(
-    config_file: Path | None, name: str, *, fetch: Fetch = _download, downloads: Iterable[Download] = detector.DOWNLOADS
+    config_file: Path | None,
+    name: str,
+    *,
+    fetch: Fetch = fetching.download,
+    downloads: Iterable[Download] = detector.DOWNLOADS,
 ) -> int:
     """Fetch a file by its name, unless it is there; raises ConfigError, and AnimedError where it cannot be had."""
     wanted = next((each for each in downloads if each.name == name), None)
@@ -77,6 +77,5 @@ def _is_there(target: Path, wanted: Download) -> bool:
 
 def _unknown(name: str, downloads: Iterable[Download]) -> str:
     names = [each.name for each in downloads]
-    near = difflib.get_close_matches(name, names, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(names)}"
+    hint = near(name, names) or f"there are: {', '.join(names)}"
     return f"nothing called {name!r} can be fetched ({hint})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from animed.records import printable
+from animed.schedule.tries import retry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     Answer = dict[str, Any]
     Named = Mapping[str, PhotoKey | None]  # as the path was written in the question; None = in no inbox
 
-_MOST_NAMED: Final = 100  # busy or moved photos that an answer names; the others are only counted
+_MOST_NAMED: Final = 100  # busy photos, and moved ones, that an answer names; busy ones beyond it are counted
 
 
 class Again:
@@ -29,17 +30,14 @@ class Again:
 
     def retry(self, asked: Named | None) -> Answer:
         """Queue failed photos again: those that are named, or all; what lies in a failed folder cannot be tried."""
-        failures = {row.key: row for row in self._desk.ledger.failures()}
         named = {} if asked is None else asked
-        wanted = failures.keys() if asked is None else failures.keys() & set(named.values())
-        away = {key: failures[key].moved for key in wanted if failures[key].moved is not None}
-        queued = set(self._desk.ledger.requeue(wanted - away.keys()))
-        self._look(queued)
+        tried = retry(self._desk.ledger, None if asked is None else named.values())
+        self._look(tried.queued)
         return {
-            "queued": len(queued),
-            "unknown": [text for text, key in named.items() if key not in failures],
-            "busy": [text for text, key in named.items() if key in wanted - queued - away.keys()],
-            "moved": [printable(place) for place in list(away.values())[:_MOST_NAMED] if place is not None],
+            "queued": len(tried.queued),
+            "unknown": [text for text, key in named.items() if key not in tried.failed],
+            "busy": [text for text, key in named.items() if key in tried.busy],
+            "moved": [printable(place) for place in tried.moved[:_MOST_NAMED]],
         }
 
     def outdated(self) -> Answer:

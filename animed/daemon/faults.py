@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from animed.daemon.inbox import Inbox
     from animed.daemon.originals import Originals
     from animed.engine.events import WorkerDied
+    from animed.errors import PlaceError
 
 
 class Faults:
@@ -45,7 +46,7 @@ class Faults:
         else:
             self._give_up(active, failure, verdict, now)
 
-    def place_fault(self, active: Active, fault: PlaceFault, now: float) -> None:
+    def place_fault(self, active: Active, fault: PlaceFault | PlaceError, now: float) -> None:
         """Suspend the place, and let the photo wait without costing it a try."""
         self._desk.inbox_of(active.job.key).suspend(fault, now)
         self._backlog.put_back(active, now)

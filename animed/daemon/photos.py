@@ -139,8 +139,8 @@ class Photos:
 
     def _task(self, active: Active, number: int, threads: int) -> Task:
         inbox, compare = self._desk.inbox_of(active.job.key), self._similar.asks(active)
-        task = task_of(active.job, inbox.config, inbox.delivery.stage, number=number, threads=threads)
-        return replace(task, compare=compare)
+        stage = inbox.delivery.stage
+        return task_of(active.job, inbox.config, stage, number=number, threads=threads, compare=compare)
 
     # What was read.
 
@@ -200,22 +200,16 @@ class Photos:
             found = self._desk.ledger.find_picture(job.sha256, job.recipe.digest)
             if found is not None and self._may_share(found.key, job.key) and self._sharing.share(active, found):
                 return
-        self._follow_or_draw(active)
+        self._follow_or_draw(active, self._similar.match(active))
 
-    def _follow_or_draw(self, active: Active) -> None:
-        """Let a photo share with one that looks like it, if its looks are known by now; else queue it for a worker."""
-        if not self._follows(active, self._similar.match(active)):
-            self._similar.begin(active)
-            self.draw(active)
-
-    def _follows(self, active: Active, match: Finished | UnderWay | None) -> bool:
-        """Begin to share a finished picture, or wait for one under way; False when the photo is to be drawn."""
+    def _follow_or_draw(self, active: Active, match: Finished | UnderWay | None) -> None:
+        """Let a photo share with the one that it looks like, or wait for that; else queue it for a worker."""
         if isinstance(match, UnderWay):
             active.phase = Phase.WAITING
             self._similar.wait(active, match.key)
-        return isinstance(match, UnderWay) or (
-            isinstance(match, Finished) and self._sharing.share(active, match.row, match.distance)
-        )
+        elif match is None or not self._sharing.share(active, match.row, match.distance):
+            self._similar.begin(active)
+            self.draw(active)
 
     def _may_share(self, one: PhotoKey, other: PhotoKey) -> bool:
         """Say whether a photo may copy from another one: a share that hangs must not reach other inboxes."""
@@ -240,8 +234,8 @@ class Photos:
             self._similar.begin(active)
         elif not self._desk.takes(active.job.key.inbox):
             self._desk.leave(active, "dropped", now)
-        elif not self._follows(active, match):
-            self._follow_or_draw(active)
+        else:
+            self._follow_or_draw(active, match)
 
     def finished(self, event: PhotoFinished, now: float) -> None:
         """Go on with what a worker made of a photo."""
@@ -264,7 +258,7 @@ class Photos:
         self._similar.gone(request.source)
         active = self._desk.actives[request.key]
         if self._desk.takes(request.key.inbox):
-            self._follow_or_draw(active)
+            self._follow_or_draw(active, self._similar.match(active))
         else:
             self._desk.leave(active, "dropped", now)
 

@@ -1,4 +1,4 @@
-"""From a finished picture to its outcome: its name, the two commits, equal photos, and what a crash left open."""
+"""From a finished picture to its outcome: the two commits, and what a crash left open."""
 
 from __future__ import annotations
 

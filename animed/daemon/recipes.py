@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from animed.delivery.portable import NameRules
     from animed.records import Job
 
-EXTENSIONS: Final = frozenset(SUFFIXES.values())  # of pictures, whatever they are made of
 # Of what `output_format: same` makes of photos by their own extension; a picture of any other kind is a JPEG.
 _SAME: Final = {
     **dict.fromkeys((".png", ".tif", ".tiff", ".bmp", ".gif"), ".png"),
@@ -108,11 +107,13 @@ def stage_of(inbox: InboxConfig, instance: str, run: str) -> Stage:
     return Stage(os.fspath(inbox.output), temp_prefix(instance) + run, inbox.mode.file, inbox.preserve.mtime)
 
 
-def task_of(job: Job, inbox: InboxConfig, stage: Stage, *, number: int, threads: int) -> Task:
+def task_of(job: Job, inbox: InboxConfig, stage: Stage, *, number: int, threads: int, compare: bool = False) -> Task:
     """Return what a worker is told of a photo."""
     root = os.fspath(inbox.path)
     return Task(
-        number, root, job.key.path, job.stat, job.recipe, inbox.max_pixels, inbox.animated, stage, threads=threads
+        *(number, root, job.key.path, job.stat, job.recipe, inbox.max_pixels, inbox.animated, stage),
+        threads=threads,
+        compare=compare,
     )
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from animed.daemon.active import Phase
 from animed.daemon.putting import StageCopy
-from animed.daemon.recipes import EXTENSIONS, is_dated
+from animed.daemon.recipes import is_dated
 from animed.errors import AnimedError, PlaceError
-from animed.records import PlaceFault
+from animed.records import SUFFIXES
 
 if TYPE_CHECKING:
     from animed.daemon.active import Active
@@ -36,7 +36,7 @@ class Sharing:
         """
         inbox = self._desk.inbox_of(active.job.key)
         ext = os.fsdecode(os.path.splitext(found.output or b"")[1])
-        if found.output is None or found.staged is None or ext not in EXTENSIONS:
+        if found.output is None or found.staged is None or ext not in SUFFIXES.values():
             return False
         if found.taken is None and is_dated(inbox.config):
             return False
@@ -49,8 +49,7 @@ class Sharing:
         """Go on with the copy; False when the first picture is gone, so that this photo is to be drawn."""
         active = self._desk.actives[request.key]
         if isinstance(result, PlaceError):
-            fault = PlaceFault(result.role, result.code, result.path, result.detail)
-            self._faults.place_fault(active, fault, now)
+            self._faults.place_fault(active, result, now)
         elif isinstance(result, AnimedError):
             active.of, active.ext, active.taken, active.distance, active.alike = b"", "", None, 0, False
             return False

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from animed.delivery.faults import Place
 from animed.delivery.folders import open_folder, peek
 from animed.delivery.portable import COMPONENT_BYTES, LEAST_BYTES, NameRules, is_of_windows
-from animed.delivery.staging import temp_name
+from animed.delivery.staging import TRIED, temp_name
 from animed.delivery.transfer import create_temp, drop_temp
 from animed.system import FAILING, FULL, REAL, STARVED, Entry, System
 
@@ -18,10 +18,7 @@ if TYPE_CHECKING:
     from animed.delivery.portable import Charset
     from animed.records import Stage
 
-_END: Final = b".tmp"
-_COLON: Final = b":"
-_COMPOSED: Final = b"\xc3\xa9"  # é
-_DECOMPOSED: Final = b"e\xcc\x81"
+_COLON, _COMPOSED, _DECOMPOSED = TRIED
 _NOT_THE_NAME: Final = FULL | FAILING | STARVED | {errno.EROFS}
 
 
@@ -57,7 +54,7 @@ class _Trial:
 
         None where the file system refuses such a name.
         """
-        name = temp_name(self._prefix).removesuffix(_END) + sign + _END
+        name = temp_name(self._prefix, sign)
         try:
             temp = create_temp(self._system, Entry(self._folder, name), 0o600, unnamed=False)
             try:

@@ -35,6 +35,9 @@ _CANNOT_LINK: Final = frozenset(
 )
 
 
+TRIED: Final = (b":", b"\xc3\xa9", b"e\xcc\x81")  # signs that are tried out in a name: a colon, and é in both forms
+
+
 class Free(NamedTuple):
     """What an output's file system has left for this user."""
 
@@ -42,9 +45,9 @@ class Free(NamedTuple):
     inodes: int | None  # None: the file system has no fixed number of them
 
 
-def temp_name(prefix: str) -> bytes:
-    """Return a fresh name for a hidden temporary file of this instance."""
-    return os.fsencode(f"{prefix}{secrets.token_hex(8)}.tmp")
+def temp_name(prefix: str, sign: bytes = b"") -> bytes:
+    """Return a fresh name for a hidden temporary file of this instance, perhaps with one of `TRIED` in it."""
+    return os.fsencode(prefix + secrets.token_hex(8)) + sign + b".tmp"
 
 
 def stage_copy(
@@ -80,7 +83,9 @@ def sweep(folders: Iterable[str], prefix: str, *, keep: str = "", system: System
     begin with `keep` are those of this run: they are in use. A folder that is gone holds none. Raises PlaceError.
     """
     other_run = b"(?!" + re.escape(os.fsencode(keep)) + b")" if keep else b""
-    ours = re.compile(other_run + re.escape(os.fsencode(prefix)) + rb"[0-9A-Za-z_]+(?::|\xc3\xa9|e\xcc\x81)?\.tmp")
+    ours = re.compile(
+        other_run + re.escape(os.fsencode(prefix)) + rb"[0-9A-Za-z_]+(?:" + b"|".join(TRIED) + rb")?\.tmp"
+    )
     return sum(_sweep_folder(folder, ours, system) for folder in folders)
 
 

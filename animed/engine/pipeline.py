@@ -205,7 +205,7 @@ class Pipeline:
 
     def _faces(self, task: Task, decoded: Decoded) -> tuple[Face, ...] | None:
         """Return the faces that are to be drawn by themselves; None where none are asked for."""
-        if task.recipe.faces == "off" or task.recipe.strength == 0:
+        if not wanted(task).faces:
             return None
         if self._finder is None:
             raise StyleError("faces: auto, but this worker has no face detector")

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from animed.records import PhotoKey, printable
-from animed.schedule.reader import FAILING, Reader
+from animed.schedule.reader import Reader
 from animed.schedule.rows import UPSERT, Row, to_values
 from animed.schedule.store import LedgerError, Store
 from animed.system import REAL, System
@@ -203,16 +203,15 @@ class Ledger(Reader):
         """
         return self._amend(key, lambda row: replace(row, original_pending=None, moved=moved))
 
-    def requeue(self, keys: Iterable[PhotoKey] | None = None) -> list[PhotoKey]:
-        """Ask for a new try of these photos, or of all that failed, with all tries ahead of them.
+    def requeue(self, keys: Iterable[PhotoKey]) -> list[PhotoKey]:
+        """Ask for a new try of these photos, with all tries ahead of them.
 
         Return those that will be tried; a photo that is unknown, or in someone's hands, is left as it is. A done photo
         stays done until its new picture is placed.
         """
         again = "UPDATE photos SET again = 1, attempts = 0, crashes = 0, next_try = 0 WHERE"
         with self._store.write() as db:
-            wanted = _failing(db) if keys is None else keys
-            return [key for key in wanted if _hits(db, again, key)]
+            return [key for key in keys if _hits(db, again, key)]
 
     def let_be(self, key: PhotoKey) -> bool:
         """Take back a request for a new try; False when the photo is not known."""
@@ -285,11 +284,6 @@ def _publishing(row: Row | None, key: PhotoKey) -> Row:
     if row is None or row.status != "publishing":
         raise LookupError(f"{key} is not being published but {row.status if row else 'unknown'}")
     return row
-
-
-def _failing(db: sqlite3.Connection) -> list[PhotoKey]:
-    found = db.execute(f"SELECT inbox, path FROM photos WHERE {FAILING}")  # noqa: S608 -- a constant
-    return [PhotoKey(*key) for key in found.fetchall()]
 
 
 def _hits(db: sqlite3.Connection, statement: str, key: PhotoKey) -> bool:

@@ -120,12 +120,10 @@ class Row:
     next_try: float = 0.0  # status "retry" only
     again: bool = False  # someone asked for a new try
     moved: bytes | None = None  # where the original lies now, full path, if it was moved after this outcome
-    taken: str | None = (
-        None  # when the photo of that picture was, as its worker said; empty: unknown; None: never asked
-    )
-    fingerprint: bytes | None = (
-        None  # what the photo looks like, if its picture was drawn and photos are compared; ALIKE, or None
-    )
+    # When the photo of that picture was taken, as its worker said; empty: unknown; None: never asked.
+    taken: str | None = None
+    # What the photo looks like, if its picture was drawn and photos are compared; ALIKE, or None.
+    fingerprint: bytes | None = None
 
     @property
     def is_alike(self) -> bool:
