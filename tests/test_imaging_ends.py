@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from photo_files import dng, heic, mosaic, noise, oriented, saved, scene
 
 from animed.errors import PhotoError
+from animed.imaging import ends
 from animed.imaging.decode import decode
 from animed.imaging.decoded import Decoded, Wanted
 
@@ -173,3 +174,8 @@ def test_a_black_bitmap_with_an_odd_head_is_not_truncated() -> None:
     data = b"BM" + struct.pack("<IHHI", 2054, 0, 0, 54) + head + bytes(2000)
     assert drawn(data) == "unsupported:bmp"
     assert drawn(data[:14] + bytes(2040)) == "truncated"
+
+
+def test_a_raw_file_that_is_no_tiff_is_left_to_its_decoder() -> None:
+    """A CRW begins with the letters of a TIFF and is none: where a TIFF lists its directories it has other things."""
+    assert not ends.ends_early("raw", b"II\x1a\x00\x00\x00HEAPCCDR" + bytes(range(256)) * 8)

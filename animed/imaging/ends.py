@@ -104,7 +104,7 @@ def _webp_data_end(data: bytes) -> int:
 
 def unfinished_runs(data: bytes) -> bool:
     """Say whether a run-length coded BMP stops before its last row; what is missing would be black."""
-    if data[:2] != b"BM" or number("<I", data, 14) < 40 or number("<I", data, 30) not in _RLE:  # noqa: PLR2004 - header size
+    if number("<I", data, 14) < 40 or number("<I", data, 30) not in _RLE:  # noqa: PLR2004 - header size
         return False
     return not _runs_end(data)
 
@@ -202,7 +202,7 @@ def _raw_ends(data: bytes) -> bool:
     if form == "raf":
         areas = ((number(">I", data, at), number(">I", data, at + 4)) for at in (84, 92, 100))
         return all(offset + size <= len(data) for offset, size in areas)
-    if data[:2] not in {b"II", b"MM"}:
+    if form == "crw" or data[:2] not in {b"II", b"MM"}:
         return True  # no structure that is known here: the decoder's word has to do
     return all(directory.reach <= len(data) for directory in extents.all_of(data))
 
