@@ -87,7 +87,7 @@ def test_values_stay_the_bytes_that_they_were(order: Literal["<", ">"]) -> None:
         {USER_COMMENT: ifd.Entry(ifd.UNDEFINED, len(comment), comment), 0x829A: ifd.Entry(5, 1, bytes(8))},
         {1: ifd.Entry(ifd.ASCII, 2, b"N\0"), 29: ifd.text("2024:05:17")},
     )
-    kept = ifd.parse(exif.prepare(exif.read(ifd.serialise(tree)), FRAME, gps=True))
+    kept = ifd.parse(exif.prepare(exif.read(ifd.parse(ifd.serialise(tree))), FRAME, gps=True))
     assert kept is not None
     assert kept.order == order
     assert kept.main.items() >= tree.main.items()
@@ -106,13 +106,13 @@ def test_a_broken_entry_costs_no_other() -> None:
         struct.pack("<HHII", GPS, 4, 1, 8),
     ]
     data = b"II*\0" + struct.pack("<IH", 8, len(entries)) + b"".join(entries) + bytes(4)
-    assert dict(parsed(exif.read(data))) == {MAKE: "Mkr"}
+    assert dict(parsed(exif.read(ifd.parse(data)))) == {MAKE: "Mkr"}
 
 
 def test_texts_that_a_camera_left_blank_are_dropped() -> None:
     """A title of spaces would stand in galleries as an empty line."""
     tree = ifd.Tree("<", {0x010E: ifd.Entry(ifd.ASCII, 4, b"   \0"), MAKE: ifd.text("Maker")})
-    assert dict(parsed(exif.read(ifd.serialise(tree)))) == {MAKE: "Maker"}
+    assert dict(parsed(exif.read(ifd.parse(ifd.serialise(tree))))) == {MAKE: "Maker"}
 
 
 def test_a_record_that_is_too_long_loses_its_longest_values() -> None:
@@ -122,7 +122,7 @@ def test_a_record_that_is_too_long_loses_its_longest_values() -> None:
         {MAKE: ifd.text("Maker"), 0x010E: ifd.text("t" * 40_000)},
         {TAKEN: ifd.text("2024:05:06 07:08:09"), USER_COMMENT: ifd.Entry(ifd.UNDEFINED, 50_000, b"c" * 50_000)},
     )
-    kept = exif.read(ifd.serialise(tree))
+    kept = exif.read(ifd.parse(ifd.serialise(tree)))
     assert len(exif.prepare(kept, FRAME, gps=True)) <= exif.MAX_BYTES
     assert len(parsed(kept)[0x010E]) == 40_000
     assert dict(parsed(kept).get_ifd(EXIF)) == {TAKEN: "2024:05:06 07:08:09"}
@@ -134,12 +134,12 @@ def test_many_entries_that_share_their_bytes_stay_small() -> None:
     entries = b"".join(struct.pack("<HHII", 0x829A + n, 7, len(value), 8 + 2 + 12 + 4 + 6 + 6000) for n in range(500))
     main = struct.pack("<HHHIII", 1, EXIF, 4, 1, 26, 0)
     data = b"II*\0" + struct.pack("<I", 8) + main + struct.pack("<H", 500) + entries + bytes(4) + value
-    assert len(exif.read(data)) <= exif.MAX_BYTES
+    assert len(exif.read(ifd.parse(data))) <= exif.MAX_BYTES
 
 
 def test_a_photo_without_exif_says_who_drew_it() -> None:
     """The picture of a photo without EXIF carries the program's name and its own size, no more."""
-    assert exif.read(b"") == b""
+    assert exif.read(ifd.parse(b"")) == b""
     kept = parsed(exif.prepare(b"", Frame(7, 5), gps=True))
     assert (kept[0x0131], kept[ORIENTATION]) == (exif.SOFTWARE, 1)
     assert (kept.get_ifd(EXIF)[WIDTH], kept.get_ifd(EXIF)[HEIGHT]) == (7, 5)
@@ -155,10 +155,10 @@ def test_colours_that_are_not_srgb_are_not_called_so() -> None:
 def test_an_orientation_is_noticed_and_goes() -> None:
     """The record says whether the photo was turned; what is kept of it does not turn the picture again."""
     blob = record().tobytes()
-    assert exif.turned(blob)
-    assert not exif.turned(b"")
-    assert ORIENTATION not in parsed(exif.read(blob))
-    assert ORIENTATION not in parsed(exif.prepare(exif.read(blob), Frame(4, 3, upright=False), gps=True))
+    assert exif.turned(ifd.parse(blob))
+    assert not exif.turned(ifd.parse(b""))
+    assert ORIENTATION not in parsed(exif.read(ifd.parse(blob)))
+    assert ORIENTATION not in parsed(exif.prepare(exif.read(ifd.parse(blob)), Frame(4, 3, upright=False), gps=True))
 
 
 ENTRIES = st.dictionaries(
@@ -171,10 +171,8 @@ ENTRIES = st.dictionaries(
 @given(st.builds(ifd.Tree, st.sampled_from(["<", ">"]), ENTRIES, ENTRIES, ENTRIES))
 @settings(deadline=None, max_examples=200)
 def test_what_is_written_is_read_back(tree: ifd.Tree) -> None:
-    """Writing and reading are inverse, and the size is known beforehand."""
-    data = ifd.serialise(tree)
-    assert ifd.parse(data) == tree
-    assert len(data) == ifd.size(tree)
+    """Writing and reading are inverse."""
+    assert ifd.parse(ifd.serialise(tree)) == tree
 
 
 @given(
@@ -183,7 +181,7 @@ def test_what_is_written_is_read_back(tree: ifd.Tree) -> None:
 @settings(deadline=None, max_examples=300)
 def test_any_bytes_are_exif_or_none(data: bytes, start: bytes) -> None:
     """No data are too odd to be read, and what is kept of them can be written."""
-    kept = exif.read(start + data)
+    kept = exif.read(ifd.parse(start + data))
     exif.moments(kept)
-    exif.turned(start + data)
+    exif.turned(ifd.parse(start + data))
     assert dict(parsed(exif.prepare(kept, FRAME, gps=True)))[ORIENTATION] == 1

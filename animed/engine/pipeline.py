@@ -205,7 +205,7 @@ class Pipeline:
 
     def _faces(self, task: Task, decoded: Decoded) -> tuple[Face, ...] | None:
         """Return the faces that are to be drawn by themselves; None where none are asked for."""
-        if not wanted(task).faces:
+        if not _seeks_faces(task.recipe):
             return None
         if self._finder is None:
             raise StyleError("faces: auto, but this worker has no face detector")
@@ -266,8 +266,13 @@ def wanted(task: Task) -> Wanted:
         animated=task.animated,
         full=recipe.output_size == "original",
         icc=recipe.icc,
-        faces=recipe.faces == "auto" and recipe.strength > 0,
+        faces=_seeks_faces(recipe),
     )
+
+
+def _seeks_faces(recipe: Recipe) -> bool:
+    """Say whether small faces are to be drawn by themselves; at strength 0 nothing is drawn."""
+    return recipe.faces == "auto" and recipe.strength > 0
 
 
 def _in_place(loaded: Loaded, picture: NDArray[np.uint8]) -> Loaded:

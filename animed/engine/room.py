@@ -53,13 +53,13 @@ class Room:
 
 def way_of(found: Found, recipe: Recipe) -> needs.Way:
     """Return what is done with a photo, as far as it takes memory."""
-    form = encode.output_format(found.kind, recipe.output_format)
+    coding = encode.coding(found.kind, recipe, 1)
     width, height = found.width, found.height
     full = recipe.output_size == "original"
     if not full:
         width, height = geometry.fit(width, height, recipe.max_edge)
-    coarse = encode.is_coarse(form, recipe.quality, recipe.subsampling, width * height)
-    return needs.Way(found.kind, form, found.decoded, width * height, full, native=recipe.icc == "keep", coarse=coarse)
+    pixels, coarse = width * height, encode.is_coarse(coding, width * height)
+    return needs.Way(found.kind, coding.form, found.decoded, pixels, full, native=recipe.icc == "keep", coarse=coarse)
 
 
 def _limit() -> int | None:

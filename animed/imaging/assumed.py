@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from animed.imaging import blocks, icc
+from animed.imaging import blocks, icc, ifd
 from animed.imaging.faults import BROKEN
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ _USUAL_GAMMA: Final = (0.44, 0.47)  # 1 / 2.2 in a PNG means sRGB
 _GAMMA_RANGE: Final = (0.1, 3.0)  # beyond, a gamma is an error
 _CLOSE: Final = 0.005  # between chromaticities that mean the same
 
-_EXIF: Final = 0x8769
 _COLOUR_SPACE: Final = 0xA001
 _INTEROP: Final = 0xA005
 _INDEX: Final = 1
@@ -165,7 +164,7 @@ def _is_adobe(image: Image.Image) -> bool:
     """Say whether a camera's mark names Adobe RGB: it says "not sRGB" and, in a corner of its own, "R03"."""
     try:
         exif = image.getexif()
-        space = exif.get_ifd(_EXIF).get(_COLOUR_SPACE)
+        space = exif.get_ifd(ifd.DETAIL).get(_COLOUR_SPACE)
         index = exif.get_ifd(_INTEROP).get(_INDEX) if space not in {_SRGB, _ADOBE} else None
     except BROKEN:
         return False

@@ -45,7 +45,7 @@ def decode(data: bytes, wanted: Wanted, *, name: bytes = b"", announce: Announce
             raise MemoryError(str(error)) from error
         if kind == "webp":
             # Its library has the same words for a damaged file and for no memory.
-            needs.reserve_decoding(kind, limits.webp_pixels(data))
+            needs.reserve_webp(limits.webp_pixels(data))
         raise fault(kind, data, error) from error
 
 

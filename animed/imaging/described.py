@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 MAX_TEXT: Final = 2_000  # characters of a text out of a PNG
 
-_DC: Final = "{http://purl.org/dc/elements/1.1/}"
-_XMP: Final = "{http://ns.adobe.com/xap/1.0/}"
-_PHOTOSHOP: Final = "{http://ns.adobe.com/photoshop/1.0/}"
-_TIFF: Final = "{http://ns.adobe.com/tiff/1.0/}"
-_EXIF: Final = "{http://ns.adobe.com/exif/1.0/}"
-_EXIF_MORE: Final = "{http://cipa.jp/exif/1.0/}"
-_CORE: Final = "{http://iptc.org/std/Iptc4xmpCore/1.0/xmlns/}"
-_EXTENSION: Final = "{http://iptc.org/std/Iptc4xmpExt/2008-02-29/}"
-_REGIONS: Final = "{http://www.metadataworkinggroup.com/schemas/regions/}"
-_PEOPLE: Final = "{http://ns.microsoft.com/photo/1.2/}"
-OWN: Final = "{urn:x-animed:1.0/}"
+_DC: Final = xmp.SPACES["dc"]
+_XMP: Final = xmp.SPACES["xmp"]
+_PHOTOSHOP: Final = xmp.SPACES["photoshop"]
+_TIFF: Final = xmp.SPACES["tiff"]
+_EXIF: Final = xmp.SPACES["exif"]
+_EXIF_MORE: Final = xmp.SPACES["exifEX"]
+_CORE: Final = xmp.SPACES["Iptc4xmpCore"]
+_EXTENSION: Final = xmp.SPACES["Iptc4xmpExt"]
+_REGIONS: Final = xmp.SPACES["mwg-rs"]
+_PEOPLE: Final = xmp.SPACES["MP"]
+OWN: Final = xmp.SPACES["animed"]
 _DIGEST: Final = b"<animed:SourceDigest>"  # what people search pictures for
 
 TAKEN: Final = f"{_EXIF}DateTimeOriginal"
@@ -51,14 +51,14 @@ _ALL_BUT: Final[Mapping[str, frozenset[str]]] = {
         "ImageUniqueID RelatedSoundFile MakerNote SpatialFrequencyResponse SubjectArea SubjectLocation"
     ),
     _EXIF_MORE: frozenset({"InteroperabilityIndex", "Gamma"}),
-    "{http://ns.adobe.com/exif/1.0/aux/}": frozenset(),
-    "{http://ns.adobe.com/xap/1.0/rights/}": frozenset(),
+    xmp.SPACES["aux"]: frozenset(),
+    xmp.SPACES["xmpRights"]: frozenset(),
     _CORE: frozenset(),
     _EXTENSION: frozenset({"DigImageGUID", "DigitalSourceType", "ImageRegion"}),
-    "{http://ns.adobe.com/lightroom/1.0/}": frozenset(),
-    "{http://ns.useplus.org/ldf/xmp/1.0/}": frozenset(),
-    "{http://creativecommons.org/ns#}": frozenset(),
-    "{http://www.metadataworkinggroup.com/schemas/keywords/}": frozenset(),
+    xmp.SPACES["lr"]: frozenset(),
+    xmp.SPACES["plus"]: frozenset(),
+    xmp.SPACES["cc"]: frozenset(),
+    xmp.SPACES["mwg-kw"]: frozenset(),
 }
 # Of these only what stands with them.
 _NOTHING_BUT: Final[Mapping[str, frozenset[str]]] = {
@@ -69,17 +69,15 @@ _NOTHING_BUT: Final[Mapping[str, frozenset[str]]] = {
         "Category SupplementalCategories Urgency City State Country"
     ),
     _TIFF: frozenset({"Make", "Model", "Artist", "Copyright", "ImageDescription", "DateTime"}),
-    "{http://www.digikam.org/ns/1.0/}": frozenset(
+    xmp.SPACES["digiKam"]: frozenset(
         {"TagsList", "CaptionsAuthorNames", "CaptionsDateTimeStamps", "ColorLabel", "PickLabel"}
     ),
     **dict.fromkeys(
-        ("{http://ns.microsoft.com/photo/1.0/}", "{http://ns.microsoft.com/photo/1.0}"),
+        (xmp.SPACES["MicrosoftPhoto"], xmp.SPACES["MicrosoftPhoto_1_"]),
         frozenset({"Rating", "LastKeywordXMP", "LastKeywordIPTC"}),
     ),
-    "{http://ns.iview-ms.com/mediapro/1.0/}": frozenset({"People", "Event", "Location"}),
-    "{http://ns.acdsee.com/iptc/1.0/}": frozenset(
-        {"caption", "categories", "author", "keywords", "rating", "notes", "datetime"}
-    ),
+    xmp.SPACES["mediapro"]: frozenset({"People", "Event", "Location"}),
+    xmp.SPACES["acdsee"]: frozenset({"caption", "categories", "author", "keywords", "rating", "notes", "datetime"}),
 }
 # Where people stand in the photo. Programs disagree on what turns such areas, so they are kept where nothing is turned.
 _AREAS: Final = frozenset({f"{_REGIONS}Regions", f"{_PEOPLE}RegionInfo"})

@@ -58,15 +58,10 @@ def develop(image: Image.Image, turn: int, wanted: Wanted, *, data: bytes = b"")
     keep = wanted.icc == "keep" and bool(conversion.profile)
     darkroom = _Darkroom(turn, conversion, keep=keep and conversion.transform is not None)
     reduced = size != image.size
-    if reduced:
-        seen = darkroom.lay([(slice(0, size[1]), _reduced(colour.plain(image, deep), size))], size)
-    else:
-        seen = darkroom.lay(_strips(image, deep), size)
-    laid = darkroom.lay(_strips(image, deep), image.size) if wanted.full and reduced else seen
+    seen = _sheet(image, deep, darkroom, size=size, profile=conversion.profile)
+    full = wanted.full and reduced
+    laid = _sheet(image, deep, darkroom, size=image.size, profile=conversion.profile) if full else seen
     clear = int(laid.alpha.min()) < 255  # noqa: PLR2004 - opaque
-    _fill(seen, conversion.profile, faint=alpha.FAINT if reduced else 1)
-    if laid is not seen:
-        _fill(laid, conversion.profile, faint=1)
     profile = b"" if wanted.icc == "strip" else conversion.profile if keep else icc.SRGB
     detail = _detail(image, deep, _Darkroom(turn, conversion, keep=False), wanted) if reduced else None
     return Developed(seen.photo, laid.photo, laid.alpha if clear else None, laid.native, profile, detail)
@@ -79,11 +74,20 @@ def _detail(
     if wanted.full or not wanted.faces:
         return None
     size = geometry.fit(*image.size, DETAIL * wanted.max_edge)
-    smaller = size != image.size
-    parts = [(slice(0, size[1]), _reduced(colour.plain(image, deep), size))] if smaller else _strips(image, deep)
-    sheet = darkroom.lay(parts, size)
-    _fill(sheet, b"", faint=alpha.FAINT if smaller else 1)
-    return sheet.photo
+    return _sheet(image, deep, darkroom, size=size, profile=b"").photo
+
+
+def _sheet(
+    image: Image.Image, deep: colour.Depth | None, darkroom: _Darkroom, *, size: tuple[int, int], profile: bytes
+) -> _Sheet:
+    """Return a picture in a (width, height) before turning, its clear parts filled; in its own size part by part."""
+    if size == image.size:
+        sheet = darkroom.lay(_strips(image, deep), size)
+        _fill(sheet, profile, faint=1)
+    else:
+        sheet = darkroom.lay([(slice(0, size[1]), _reduced(colour.plain(image, deep), size))], size)
+        _fill(sheet, profile, faint=alpha.FAINT)
+    return sheet
 
 
 def _conversion(image: Image.Image, data: bytes) -> Conversion:

@@ -78,7 +78,7 @@ def encode(
 
     `alpha` is (H, W); the formats that have none lay the picture on white. Raise PhotoError("encode") where it fails.
     """
-    form = coding.form
+    form, imprint = coding.form, imprint or Imprint()
     height, width = pixels.shape[:2]
     demand_fit(form, width, height)
     if alpha is not None and form == "jpeg":
@@ -88,12 +88,12 @@ def encode(
         if form == "avif":
             needs.reserve_avif(width * height, alpha=alpha is not None)
         image = Image.fromarray(pixels if alpha is None else np.dstack((pixels, alpha)))
-        options = _options(coding, width * height) | _carried(form, imprint or Imprint())
+        options = _options(coding, width * height) | _carried(form, imprint)
         image.save(target, form.upper(), icc_profile=described.defused(profile) or None, **options)
     except (*BROKEN, MemoryError) as error:
         raise _fault(error, f"{width}x{height} as {form}") from error
     data = target.getvalue()
-    return iptc.embedded(data, described.defused(imprint.iptc)) if imprint and form == "jpeg" else data
+    return iptc.embedded(data, described.defused(imprint.iptc)) if form == "jpeg" else data
 
 
 def _fault(error: BaseException, what: str) -> PhotoError:
@@ -119,7 +119,7 @@ def output_format(kind: Kind, wanted: OutputFormat) -> PictureFormat:
 
 def _options(coding: Coding, pixels: int) -> dict[str, Any]:
     """Return how a picture of so many pixels is written."""
-    coarse = is_coarse(coding.form, coding.quality, coding.subsampling, pixels)
+    coarse = is_coarse(coding, pixels)
     colour = ("4:2:0" if coarse else "4:4:4") if coding.subsampling == "auto" else coding.subsampling
     lossy = {"quality": coding.quality}
     options: dict[PictureFormat, dict[str, Any]] = {
@@ -138,11 +138,11 @@ def _options(coding: Coding, pixels: int) -> dict[str, Any]:
     return options[coding.form]
 
 
-def is_coarse(form: PictureFormat, quality: int, subsampling: Subsampling, pixels: int) -> bool:
+def is_coarse(coding: Coding, pixels: int) -> bool:
     """Say whether the colour of a picture of so many pixels is written at half its resolution."""
-    if subsampling != "auto":
-        return subsampling == "4:2:0"
-    return quality < FINE_QUALITY or (form == "avif" and pixels > FINE_AVIF)
+    if coding.subsampling != "auto":
+        return coding.subsampling == "4:2:0"
+    return coding.quality < FINE_QUALITY or (coding.form == "avif" and pixels > FINE_AVIF)
 
 
 def _avif_speed(pixels: int) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from animed import __version__
 from animed.imaging import ifd, taken
+from animed.imaging.geometry import UPRIGHT
 
 if TYPE_CHECKING:
     from animed.imaging.taken import Moment
@@ -30,7 +31,6 @@ _WIDTH: Final = 0xA002
 _HEIGHT: Final = 0xA003
 _SRGB: Final = 1
 _UNCALIBRATED: Final = 65_535
-_UPRIGHT: Final = 1
 _CENTRED: Final = 1  # the only place of colour samples that JFIF knows
 
 # The main directory of a TIFF also holds where its strips are and how they are packed, so the list says what is kept:
@@ -85,9 +85,8 @@ class Frame:
     upright: bool = True  # write the orientation down; where it is left out it is the same
 
 
-def read(data: bytes) -> bytes:
-    """Return the descriptive part of EXIF data or of a TIFF file, as EXIF data; empty where there is nothing."""
-    tree = ifd.parse(data)
+def read(tree: ifd.Tree | None) -> bytes:
+    """Return the descriptive part of what EXIF data or a TIFF file hold, as EXIF data; empty where there is nothing."""
     if tree is None:
         return b""
     kept = ifd.Tree(
@@ -99,10 +98,9 @@ def read(data: bytes) -> bytes:
     return _fitting(kept) if kept.main or kept.detail or kept.place else b""
 
 
-def turned(data: bytes) -> bool:
+def turned(tree: ifd.Tree | None) -> bool:
     """Say whether EXIF data or a TIFF file ask for their pixels to be turned."""
-    tree = ifd.parse(data)
-    return tree is not None and tree.number(ORIENTATION) > _UPRIGHT
+    return tree is not None and tree.number(ORIENTATION) > UPRIGHT
 
 
 def moments(data: bytes) -> tuple[Moment | None, Moment | None, Moment | None]:
@@ -125,7 +123,7 @@ def prepare(data: bytes, frame: Frame, *, gps: bool, found: Moment | None = None
     tree = ifd.parse(data) or ifd.Tree("<")
     main = tree.main | {_SOFTWARE: ifd.text(SOFTWARE), _POSITIONS: tree.short(_CENTRED)}
     if frame.upright:
-        main[ORIENTATION] = tree.short(_UPRIGHT)
+        main[ORIENTATION] = tree.short(UPRIGHT)
     detail = _REQUIRED | tree.detail | _of_picture(tree, frame)
     if found is not None:
         detail[_TAKEN] = ifd.text(found.exif)
@@ -148,10 +146,10 @@ def _fitting(tree: ifd.Tree) -> bytes:
     """Write a tree without its longest values, as many as are too much: those are hardly ever what people look for."""
     parts = (tree.main, tree.detail, tree.place)
     longest = sorted(((len(part[tag].value), tag, part) for part in parts for tag in part), key=lambda each: each[:2])
-    while ifd.size(tree) > MAX_BYTES:
+    while len(data := ifd.serialise(tree)) > MAX_BYTES:
         _, tag, part = longest.pop()
         del part[tag]
-    return ifd.serialise(tree)
+    return data
 
 
 def _says_something(tag: int, entry: ifd.Entry) -> bool:
@@ -162,11 +160,6 @@ def _says_something(tag: int, entry: ifd.Entry) -> bool:
 
 
 def _text(directory: ifd.Directory, tag: int) -> str:
-    """Return a text; empty where there is none."""
+    """Return a text, up to its first NUL; empty where there is none."""
     entry = directory.get(tag)
-    return "" if entry is None else _decoded(entry)
-
-
-def _decoded(entry: ifd.Entry) -> str:
-    """Return the characters of an entry, up to its first NUL."""
-    return entry.value.partition(b"\0")[0].decode("ascii", "replace")
+    return "" if entry is None else entry.value.partition(b"\0")[0].decode("ascii", "replace")

@@ -124,7 +124,8 @@ def is_plausible(face: Face) -> bool:
     slack = _LOOSE * face.size
     if not ((points >= corner - slack) & (points <= far + slack)).all():
         return False
-    upright = Similarity(math.cos(math.radians(face.tilt)), -math.sin(math.radians(face.tilt)), 0.0, 0.0).apply(points)
+    tilt = math.radians(face.tilt)
+    upright = Similarity(math.cos(tilt), -math.sin(tilt), 0.0, 0.0).apply(points)
     right, left, nose, mouth = upright[0], upright[1], upright[2], upright[3:].mean(axis=0)
     eyes = (right + left) / 2
     ordered = left[0] - right[0] > -0.05 * face.size and eyes[1] < nose[1] + slack and nose[1] < mouth[1] + slack

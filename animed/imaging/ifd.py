@@ -172,13 +172,6 @@ def slots(data: bytes, start: int) -> Iterator[Slot]:
         yield Slot(tag, kind, count, number(form.offset, data, place) if apart else place, apart)
 
 
-def size(tree: Tree) -> int:
-    """Return how many bytes `serialise` will write."""
-    pointers = {tag: tree.long(0) for tag, part in ((DETAIL, tree.detail), (PLACE, tree.place)) if part}
-    parts = sum(_length(part) for part in (tree.detail, tree.place) if part)
-    return len(_MARKER) + 8 + _length(tree.main | pointers) + parts
-
-
 def serialise(tree: Tree) -> bytes:
     """Return a tree as EXIF data; empty directories are left out."""
     parts = {DETAIL: tree.detail, PLACE: tree.place}

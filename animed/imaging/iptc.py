@@ -42,6 +42,7 @@ _PLACE: Final = frozenset({26, 27, CITY, 92, STATE, 100, COUNTRY})
 # ObjectDataPreview and what sound and raster captions are made of; digests and identifiers of the photo's file.
 _NOT_KEPT: Final = frozenset({125, 150, 151, 152, 153, 154, 187, 188, 200, 201, 202})
 _RESOURCE: Final = b"8BIM\x04\x04\0\0"
+RESOURCE_NUMBER: Final = 0x0404  # IPTC-NAA, among the resources of Photoshop
 _RESOURCES: Final = 1000
 _PHOTOSHOP: Final = b"Photoshop 3.0\0"
 _APPLICATION_SEGMENTS: Final = range(0xE0, 0xF0)
@@ -108,7 +109,7 @@ def resource(data: bytes) -> bytes:
         if start + 4 > len(data):
             break
         size = int(struct.unpack_from(">I", data, start)[0])
-        if number == 0x0404:  # noqa: PLR2004 - IPTC-NAA
+        if number == RESOURCE_NUMBER:
             return data[start + 4 : start + 4 + size]
         at = start + 4 + size + size % 2
     return b""

@@ -6,7 +6,7 @@ Malformed metadata are common, and never a reason to fail a photo: what cannot b
 from __future__ import annotations
 
 import binascii
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from animed.imaging import described, exif, ifd, iptc, taken, xmp
@@ -17,13 +17,14 @@ if TYPE_CHECKING:
     from PIL import Image
 
     from animed.imaging.exif import Frame
+    from animed.imaging.ifd import Tree
     from animed.imaging.taken import Moment
+    from animed.imaging.xmp import Properties
     from animed.records import Recipe
 
 _XMP_TAG: Final = 700
 _IPTC_TAG: Final = 33_723
 _PHOTOSHOP_TAG: Final = 34_377
-_IPTC_RESOURCE: Final = 0x0404
 _MOST_TEXT: Final = 4 * 2**20  # hexadecimal digits of a profile in a PNG's text
 
 
@@ -32,7 +33,7 @@ class Notes:
     """What a photo says of itself, bounded and without what no picture keeps."""
 
     exif: bytes = b""  # as `exif.read` gives it
-    xmp: bytes = b""  # the packet as it is; at most xmp.MAX_READ bytes
+    xmp: Properties = field(default_factory=dict)  # as they were read
     iptc: bytes = b""  # an IIM block, as `iptc.read` gives it
     texts: tuple[tuple[str, str], ...] = ()  # of a PNG, by the qualified name that XMP has for them
     turned: bool = False  # the photo's pixels were stored turned
@@ -69,13 +70,14 @@ def extract(image: Image.Image, data: bytes = b"") -> Notes:
     A TIFF, and what cameras make of it for raw pictures, has its EXIF tags in its own directories.
     """
     whole = data if data.startswith(ifd.HEADERS) else _exif(image)
-    record, block = exif.read(whole), iptc.read(_iptc(image, data))
-    packet = _bytes(image.info.get("xmp")) or _profile(image, "xmp") or _tag(image, data, _XMP_TAG)
-    packet = packet if len(packet) <= xmp.MAX_READ else b""
+    tree = ifd.parse(whole)
+    own = tree if data.startswith(ifd.HEADERS) else None
+    record, block = exif.read(tree), iptc.read(_iptc(image, own))
+    said = xmp.read(_bytes(image.info.get("xmp")) or _profile(image, "xmp") or _tag(image, own, _XMP_TAG))
     stored = image.info.get("original_orientation") or orientation(image)
-    turned = stored != UPRIGHT or exif.turned(whole)
-    moment, told = _moment(record, packet, block, str(image.info.get("Creation Time", "")))
-    return Notes(record, packet, block, _texts(image), turned, moment, told)
+    turned = stored != UPRIGHT or exif.turned(tree)
+    moment, told = _moment(record, said, block, str(image.info.get("Creation Time", "")))
+    return Notes(record, said, block, _texts(image), turned, moment, told)
 
 
 def imprint(notes: Notes, recipe: Recipe, frame: Frame, *, source: str) -> Imprint:
@@ -92,21 +94,20 @@ def imprint(notes: Notes, recipe: Recipe, frame: Frame, *, source: str) -> Impri
         described.from_texts(notes.texts)
         | described.from_texts(described.iptc_texts(block))
         | (described.dated(notes.moment) if notes.moment else {})
-        | described.kept(xmp.read(notes.xmp), turned=notes.turned, gps=recipe.gps)
+        | described.kept(notes.xmp, turned=notes.turned, gps=recipe.gps)
     )
     return Imprint(
         exif.prepare(notes.exif, frame, gps=recipe.gps, found=notes.moment if notes.told else None),
-        xmp.write(made | {name: element for name, element in properties.items() if name not in made}, needed=made),
+        xmp.write(made | properties, needed=made),
         block,
     )
 
 
-def _moment(record: bytes, packet: bytes, block: bytes, text: str) -> tuple[Moment | None, bool]:
+def _moment(record: bytes, said: Properties, block: bytes, text: str) -> tuple[Moment | None, bool]:
     """Return when a photo was taken, and whether only something else than EXIF says so."""
     original, digitised, changed = exif.moments(record)
     if original is not None:
         return original, False
-    said = xmp.read(packet)
     first = taken.first(xmp.text_of(said, name) for name in (described.TAKEN, described.CREATED))
     if first is not None:
         return first, True
@@ -122,24 +123,24 @@ def _exif(image: Image.Image) -> bytes:
     return _bytes(image.info.get("exif")) or _profile(image, "exif") or _profile(image, "APP1")
 
 
-def _iptc(image: Image.Image, data: bytes) -> bytes:
+def _iptc(image: Image.Image, own: Tree | None) -> bytes:
     """Return the IIM block of a picture, wherever its format has it."""
     resources = image.info.get("photoshop")
     if isinstance(resources, dict):
-        return _bytes(resources.get(_IPTC_RESOURCE))
+        return _bytes(resources.get(iptc.RESOURCE_NUMBER))
     profile = _profile(image, "iptc")
-    tagged = iptc.resource(_tag(image, data, _PHOTOSHOP_TAG)) or iptc.unswapped(_tag(image, data, _IPTC_TAG))
+    tagged = iptc.resource(_tag(image, own, _PHOTOSHOP_TAG)) or iptc.unswapped(_tag(image, own, _IPTC_TAG))
     return iptc.resource(profile) or profile or tagged
 
 
-def _tag(image: Image.Image, data: bytes, tag: int) -> bytes:
+def _tag(image: Image.Image, own: Tree | None, tag: int) -> bytes:
     """Return a tag of a TIFF, or of a raw file that is built alike, as the bytes that it is in its file.
 
-    Many programs call bytes numbers of four, of which Pillow gives the first.
+    `own` is what the file's own directories hold. Many programs call bytes numbers of four, of which Pillow gives the
+    first.
     """
-    tree = ifd.parse(data) if data.startswith(ifd.HEADERS) else None
-    if tree is not None and tag in tree.main:
-        return tree.main[tag].value
+    if own is not None and tag in own.main:
+        return own.main[tag].value
     try:
         value = getattr(image, "tag_v2", {}).get(tag)
     except BROKEN:

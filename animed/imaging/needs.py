@@ -73,9 +73,9 @@ def reserve_avif(pixels: int, *, alpha: bool) -> None:
     reserve(_ASKED[alpha] * pixels + _BEYOND)
 
 
-def reserve_decoding(kind: Kind, pixels: int) -> None:
-    """Make sure that a limit of this process has room for decoding so many pixels. Raise MemoryError."""
-    reserve(_DECODING.get(kind, _PLAIN) * pixels)
+def reserve_webp(pixels: int) -> None:
+    """Make sure that a limit of this process has room for decoding a WebP of so many pixels. Raise MemoryError."""
+    reserve(_DECODING["webp"] * pixels)
 
 
 def reserve(size: int) -> None:

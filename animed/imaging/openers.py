@@ -17,7 +17,7 @@ from PIL.TiffImagePlugin import TiffImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 
 from animed.errors import PhotoError
-from animed.imaging import heif, limits, metadata
+from animed.imaging import extents, heif, limits, metadata
 from animed.imaging.faults import BROKEN
 from animed.imaging.geometry import UPRIGHT
 from animed.records import Reason
@@ -42,7 +42,6 @@ _PLUGINS: Final[Mapping[Kind, Callable[[IO[bytes]], ImageFile]]] = {
 }
 _OPTIONAL: Final = frozenset({"webp", "avif"})  # what a Pillow may be built without
 _ANIMATED: Final = frozenset({"gif", "webp", "png", "avif"})  # the frames of a TIFF or an MPO are pages and views
-_PAGES: Final = 64  # of a TIFF that are looked at for one in full size
 _NEW_TYPE, _OLD_TYPE = 254, 255  # NewSubfileType, SubfileType
 _BITS, _PLANES = 258, 284  # BitsPerSample, PlanarConfiguration
 _APART: Final = 2  # a plane for each colour
@@ -103,7 +102,7 @@ def prepare(max_pixels: int) -> None:
 
 def _turn_to_full_page(image: TiffImageFile) -> None:
     """Go on to the first page that is neither a thumbnail nor a mask; stay where there is none."""
-    for page in range(_PAGES):
+    for page in range(extents.DIRECTORIES):
         try:
             image.seek(page)
         except BROKEN:

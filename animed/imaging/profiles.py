@@ -57,7 +57,7 @@ def conversion(profile: bytes, mode: str) -> Conversion:
         return Conversion(mode, note=note)
     try:
         source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
-        transform = _transform(source, _srgb(), mode, "RGB")
+        transform = _transform(source, _srgb(), mode)
         probe = _probe(mode)
         seen = np.asarray(transform.apply(probe)).reshape(-1, 3).astype(np.int16)
     except _BROKEN as error:
@@ -73,7 +73,7 @@ def conversion(profile: bytes, mode: str) -> Conversion:
 def backward(profile: bytes) -> ImageCms.ImageCmsTransform | None:
     """Return the way from sRGB to an RGB profile; None where it has none, as those of scanners."""
     try:
-        return _transform(_srgb(), ImageCms.ImageCmsProfile(io.BytesIO(profile)), "RGB", "RGB")
+        return _transform(_srgb(), ImageCms.ImageCmsProfile(io.BytesIO(profile)), "RGB")
     except _BROKEN:
         return None
 
@@ -83,7 +83,7 @@ def _unfit(profile: bytes, mode: str) -> str:
     if len(profile) > MAX_BYTES:
         return f"the colour profile has {len(profile)} bytes, limit {MAX_BYTES}"
     if len(profile) <= _HEADER or profile[36:40] != b"acsp":
-        return "the colour profile is none"
+        return "what stands for a colour profile is none"
     kind, space = profile[12:16], profile[16:20]
     if kind not in _DEVICES:
         return f"the colour profile is of the class {kind!r}, which no picture can have"
@@ -93,14 +93,14 @@ def _unfit(profile: bytes, mode: str) -> str:
 
 
 def _transform(
-    source: ImageCms.ImageCmsProfile, target: ImageCms.ImageCmsProfile, mode: str, into: str
+    source: ImageCms.ImageCmsProfile, target: ImageCms.ImageCmsProfile, mode: str
 ) -> ImageCms.ImageCmsTransform:
-    """Build the way from one profile to another."""
+    """Build the way from a profile for a mode to one for RGB."""
     return ImageCms.buildTransform(
         source,
         target,
         mode,
-        into,
+        "RGB",
         ImageCms.Intent.RELATIVE_COLORIMETRIC,
         ImageCms.Flags.BLACKPOINTCOMPENSATION,
     )

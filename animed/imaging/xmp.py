@@ -64,10 +64,13 @@ PREFIXES: Final[Mapping[str, str]] = {
 }
 
 
+# The same the other way round, as qualified names begin.
+SPACES: Final[Mapping[str, str]] = {prefix: f"{{{uri}}}" for uri, prefix in PREFIXES.items()}
+
+
 def read(packet: bytes) -> Properties:
     """Return the properties of a packet; none where it is too large, malformed, or declares anything."""
-    text = _decoded(packet)
-    if len(packet) > MAX_READ or _DECLARES.search(text):
+    if len(packet) > MAX_READ or _DECLARES.search(text := _decoded(packet)):
         return {}
     parser = ET.XMLParser(target=_Bounded())  # noqa: S314 - what is dangerous in XML was refused above
     try:
@@ -192,7 +195,7 @@ def _properties(root: ET.Element) -> Iterator[tuple[str, ET.Element]]:
     for rdf in root.iter(f"{_RDF}RDF"):
         for description in rdf.findall(f"{_RDF}Description"):
             for name, value in description.attrib.items():
-                if name.startswith("{") and not name.startswith((_RDF, "{http://www.w3.org/XML/")):
+                if name.startswith("{") and not name.startswith((_RDF, _XML)):
                     yield name, plain(name, value)
             for element in description:
                 if element.tag.startswith("{"):
