@@ -16,9 +16,9 @@ from test_pipeline import cel
 from animed import detector, extras
 from animed.engine import pipeline
 from animed.errors import StyleError
-from animed.imaging.closer import small_faces
 from animed.imaging.facefinder import EDGE, FaceFinder, face_of
 from animed.imaging.portraits import refine
+from animed.imaging.secondlook import small_faces
 from animed.imaging.squares import Square, cut
 from animed.records import DetectorFile
 from animed.style import weights

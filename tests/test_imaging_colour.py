@@ -21,7 +21,7 @@ from picture_writers import chunk
 from PIL import Image, ImageCms
 from skimage.color import deltaE_ciede2000, rgb2lab
 
-from animed.imaging import assumed, colour, icc, profiles
+from animed.imaging import colour, declared, icc, profiles
 from animed.imaging.decoded import Wanted
 from animed.imaging.develop import develop
 
@@ -417,6 +417,6 @@ def test_brightness_beyond_white_is_drawn_in() -> None:
 def test_broken_words_are_none() -> None:
     """Boxes and chunks that end in the middle say nothing."""
     image = Image.new("RGB", (4, 4))
-    assert assumed.profile_of(image, b"\x00\x00\x00\x20ftypavif" + b"colrnclx\x00", "RGB") == (b"", "")
-    assert assumed.profile_of(image, b"\x89PNG\r\n\x1a\n\x00\x00\x00\x04cICP\x0c", "RGB") == (b"", "")
-    assert assumed.profile_of(image, b"\x89PNG\r\n\x1a\n" + b"\xff" * 40, "RGB") == (b"", "")
+    assert declared.profile_of(image, b"\x00\x00\x00\x20ftypavif" + b"colrnclx\x00", "RGB") == (b"", "")
+    assert declared.profile_of(image, b"\x89PNG\r\n\x1a\n\x00\x00\x00\x04cICP\x0c", "RGB") == (b"", "")
+    assert declared.profile_of(image, b"\x89PNG\r\n\x1a\n" + b"\xff" * 40, "RGB") == (b"", "")

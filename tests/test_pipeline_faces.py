@@ -14,7 +14,7 @@ from test_faces import face
 from test_pipeline import RECIPE, Shelf, built, inbox, loaded, photo, silent, task
 
 from animed.errors import PhotoError, StyleError
-from animed.imaging.closer import SIDE
+from animed.imaging.secondlook import SIDE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,11 +19,11 @@ from animed.engine.reading import read
 from animed.engine.room import HERE, Room
 from animed.errors import PhotoError, StyleError, starved
 from animed.imaging import encode, fingerprint, geometry, metadata, rendering, tensors
-from animed.imaging.closer import small_faces
 from animed.imaging.decode import decode
 from animed.imaging.decoded import Decoded, Wanted
 from animed.imaging.exif import Frame
 from animed.imaging.facefinder import FaceFinder
+from animed.imaging.secondlook import small_faces
 from animed.records import SUFFIXES, Picture, Reason, Skip, Stage, Staged, Task, WeightsFile
 from animed.style import runtime, weights
 from animed.style.shelf import Shelf

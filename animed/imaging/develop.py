@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from PIL import Image
 
-from animed.imaging import alpha, assumed, colour, geometry, icc, profiles
+from animed.imaging import alpha, colour, declared, geometry, icc, profiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -94,7 +94,7 @@ def _conversion(image: Image.Image, data: bytes) -> Conversion:
     """Return what the numbers of a picture mean."""
     mode = colour.space(image)
     # The numbers of a Lab picture say by themselves what they mean.
-    profile, note = (b"", "") if image.mode == "LAB" else assumed.profile_of(image, data, mode)
+    profile, note = (b"", "") if image.mode == "LAB" else declared.profile_of(image, data, mode)
     conversion = profiles.conversion(profile, mode) if profile else profiles.Conversion(mode)
     for each in filter(None, (note, conversion.note)):
         _LOG.warning("%s; the colours are taken as if it were not there", each)

@@ -10,7 +10,7 @@ import pytest
 from photo_files import held
 from test_faces import face
 
-from animed.imaging.closer import SHOWN, SIDE, small_faces
+from animed.imaging.secondlook import SHOWN, SIDE, small_faces
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
