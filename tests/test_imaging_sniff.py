@@ -41,6 +41,8 @@ def test_a_photo_is_known_by_its_content_whatever_its_name(form: str) -> None:
         (b"RIFF\x00\x00\x00\x00AVI LIST", "avi"),
         (b"%PDF-1.7", "pdf"),
         (b"8BPS\x00\x01", "psd"),
+        (b"\x8bJNG\r\n\x1a\n", "jng"),
+        (b"\x8aMNG\r\n\x1a\n", "mng"),
         (b"\xff\x0a\xfa\x7f", "jxl"),
         (b"\x00\x00\x00\x0cJXL \r\n\x87\n", "jxl"),
         (b"\x00\x00\x00\x0cjP  \r\n\x87\n", "jp2"),

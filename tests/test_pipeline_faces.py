@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from engine_fakes import Unheard
 from PIL import Image
-from test_closer import Looks, enlarged
 from test_faces import face
 from test_pipeline import RECIPE, Shelf, built, inbox, loaded, photo, silent, task
+from test_secondlook import Looks, enlarged
 
 from animed.errors import PhotoError, StyleError
 from animed.imaging.secondlook import SIDE

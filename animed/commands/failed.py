@@ -27,7 +27,7 @@ HELP: Final = {
     Reason.NOT_AN_IMAGE: "this is no picture, or a damaged one: copy it again, take it out, or add it to `ignore`",
     Reason.TRUNCATED: "the end of the file is missing: copy it again",
     Reason.UNSUPPORTED: "this kind of picture cannot be read: convert it to JPEG or PNG",
-    Reason.TOO_LARGE: f"it has more pixels than `max_pixels`: make it smaller or raise the limit, {_AGAIN}",
+    Reason.TOO_LARGE: f"it is beyond `max_pixels` or another limit (the log says which): make it smaller, {_AGAIN}",
     Reason.UNREADABLE: f"let the service's user read it, and look after its disk, {_AGAIN}",
     Reason.TIMEOUT: f"it took longer than `workers.timeout`: raise that or lower `max_edge`, {_AGAIN}",
     Reason.WORKER_CRASHED: f"it killed its worker: free memory or lower `max_edge`, {_AGAIN}",
@@ -36,7 +36,7 @@ HELP: Final = {
     Reason.CHANGED: f"it changed while it was read: wait until it is complete, {_AGAIN}",
     Reason.CONFLICT: f"its name is taken in the output: rename one, or change `on_conflict`, {_AGAIN}",
     Reason.OUTPUT_DENIED: f"let the service's user write the folder of its picture, {_AGAIN}",
-    Reason.ENCODE: f"it does not fit this format: set `output_format` to png or jpeg, {_AGAIN}",
+    Reason.ENCODE: f"it does not fit this format: set `output_format: png` or `output_size: styled`, {_AGAIN}",
 }
 
 

@@ -50,7 +50,7 @@ _UNSUPPORTED: Final[tuple[tuple[bytes, str], ...]] = (
     (b"#?RADIANCE", "hdr"),
     (b"qoif", "qoi"),
     (b"DDS ", "dds"),
-    (b"\x89JNG", "jng"),
+    (b"\x8bJNG", "jng"),
     (b"\x8aMNG", "mng"),
     (b"OggS", "ogg"),
     (b"FLV\x01", "flv"),
